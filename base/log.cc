@@ -1,0 +1,168 @@
+#include "base/log.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace evenstep {
+namespace {
+
+struct LogSetting {
+  LogFormat format = LogFormat::kText;
+  std::string role;
+};
+
+absl::Mutex setting_mutex(absl::kConstInit);
+
+LogSetting& Setting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(setting_mutex) {
+  static LogSetting* const setting = new LogSetting;
+  return *setting;
+}
+
+spdlog::logger& Logger() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "evenstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->flush_on(spdlog::level::debug);
+    return made;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string_view LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "info";
+}
+
+// JSON strings: the C escapes of absl are not all legal there.
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&out, "\\", std::string_view(&c, 1));
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20) {
+      absl::StrAppend(&out, "\\u00", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string JsonValue(const LogField& field) {
+  const bool finite = field.value.find_first_of("in") == std::string::npos;
+  return field.is_number && finite ? field.value : JsonString(field.value);
+}
+
+std::string TextValue(const LogField& field) {
+  const bool plain = !field.value.empty() &&
+                     field.value.find_first_of(" \t\n\"=") == std::string::npos;
+  return plain ? field.value : JsonString(field.value);
+}
+
+}  // namespace
+
+std::string FormatLogLine(LogFormat format, LogLevel level,
+                          std::string_view role, std::string_view event,
+                          std::initializer_list<LogField> fields) {
+  std::string line;
+  if (format == LogFormat::kJson) {
+    absl::StrAppend(&line, "{\"event\":", JsonString(event), ",\"level\":\"",
+                    LevelName(level), "\",\"role\":", JsonString(role));
+    for (const LogField& field : fields) {
+      absl::StrAppend(&line, ",", JsonString(field.key), ":",
+                      JsonValue(field));
+    }
+    return line + "}";
+  }
+  absl::StrAppend(&line, LevelName(level), " ", role, " ", event);
+  for (const LogField& field : fields) {
+    absl::StrAppend(&line, " ", field.key, "=", TextValue(field));
+  }
+  return line;
+}
+
+void Log(LogLevel level, std::string_view event,
+         std::initializer_list<LogField> fields) {
+  spdlog::logger& logger = Logger();
+  const auto spdlog_level = ToSpdlog(level);
+  if (!logger.should_log(spdlog_level)) return;
+  std::string line;
+  {
+    absl::MutexLock lock(&setting_mutex);
+    line = FormatLogLine(Setting().format, level, Setting().role, event, fields);
+  }
+  logger.log(spdlog_level, "{}", line);
+}
+
+void SetUpLogging(LogLevel level, LogFormat format, std::string_view role) {
+  {
+    absl::MutexLock lock(&setting_mutex);
+    Setting() = {format, std::string(role)};
+  }
+  // JSON lines carry their own time; text lines get one in front.
+  Logger().set_pattern(format == LogFormat::kJson
+                           ? "%v"
+                           : "%Y-%m-%dT%H:%M:%S.%e %v");
+  SetLogLevel(level);
+}
+
+void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
+
+absl::Status ParseLogLevel(std::string_view text, LogLevel* level) {
+  for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo,
+                             LogLevel::kWarning, LogLevel::kError}) {
+    if (text == LevelName(candidate)) {
+      *level = candidate;
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "log level '", text, "' is not one of debug, info, warning, error"));
+}
+
+absl::Status ParseLogFormat(std::string_view text, LogFormat* format) {
+  if (text == "text") {
+    *format = LogFormat::kText;
+  } else if (text == "json") {
+    *format = LogFormat::kJson;
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("log format '", text, "' is not text or json"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace evenstep

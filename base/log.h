@@ -1,0 +1,61 @@
+#ifndef EVENSTEP_BASE_LOG_H_
+#define EVENSTEP_BASE_LOG_H_
+
+// Structured logging to stderr: an event name first, then ids and numbers as
+// fields. One JSON line or one line of text per event. Thread-safe. The back
+// end is spdlog, hidden here because torch brings another fmt of its own.
+//
+//   Log(LogLevel::kInfo, "job_started", {{"job", id}, {"ranks", 4}});
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace evenstep {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogFormat { kText, kJson };
+
+struct LogField {
+  // Numbers stay numbers in JSON; everything else is a string.
+  LogField(std::string_view key, std::string_view value)
+      : key(key), value(value) {}
+  LogField(std::string_view key, const char* value) : key(key), value(value) {}
+  LogField(std::string_view key, const std::string& value)
+      : key(key), value(value) {}
+  LogField(std::string_view key, const absl::Status& status)
+      : key(key), value(status.ToString()) {}
+  template <typename Number>
+    requires std::is_arithmetic_v<Number>
+  LogField(std::string_view key, Number number)
+      : key(key), value(absl::StrCat(number)), is_number(true) {}
+
+  std::string key;
+  std::string value;
+  bool is_number = false;
+};
+
+void Log(LogLevel level, std::string_view event,
+         std::initializer_list<LogField> fields = {});
+
+// `role` (for example "coordinator" or "trainer rank=3") stands on every line.
+void SetUpLogging(LogLevel level, LogFormat format, std::string_view role);
+void SetLogLevel(LogLevel level);
+
+// "debug", "info", "warning" or "error"; INVALID_ARGUMENT otherwise.
+absl::Status ParseLogLevel(std::string_view text, LogLevel* level);
+// "text" or "json"; INVALID_ARGUMENT otherwise.
+absl::Status ParseLogFormat(std::string_view text, LogFormat* format);
+
+// The line that Log writes, without the time stamp; for tests.
+std::string FormatLogLine(LogFormat format, LogLevel level,
+                          std::string_view role, std::string_view event,
+                          std::initializer_list<LogField> fields);
+
+}  // namespace evenstep
+
+#endif  // EVENSTEP_BASE_LOG_H_

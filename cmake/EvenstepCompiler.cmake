@@ -1,0 +1,39 @@
+# Language level, warnings, ccache, linker, sanitizers and output folders.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(EVENSTEP_CCACHE ccache)
+if(EVENSTEP_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${EVENSTEP_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${EVENSTEP_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+
+find_program(EVENSTEP_MOLD mold)
+if(EVENSTEP_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(EVENSTEP_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer
+                      -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(EVENSTEP_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(NOT EVENSTEP_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "EVENSTEP_SANITIZE is '${EVENSTEP_SANITIZE}'; "
+                      "use address, thread or nothing")
+endif()

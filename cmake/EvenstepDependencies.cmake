@@ -1,0 +1,18 @@
+# What comes from Debian. Each library is found once, here.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(yaml-cpp CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark CONFIG REQUIRED)
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+find_library(EVENSTEP_GRPC_REFLECTION grpc++_reflection REQUIRED)
+find_program(EVENSTEP_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)

@@ -1,0 +1,42 @@
+#ifndef EVENSTEP_PLANNER_PLAN_H_
+#define EVENSTEP_PLANNER_PLAN_H_
+
+// How one step runs: an ordered list of micro-batches and what is predicted of
+// them. The order is global; a rank runs the micro-batches whose block contains
+// it, in that order, so collectives cannot deadlock (law 3). Plain data.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace evenstep::planner {
+
+struct MicroBatch {
+  int first_rank = 0;  // block [first_rank, first_rank + degree)
+  int degree = 1;
+  // Indices into PlanRequest::samples, in the order they are packed.
+  std::vector<int> samples;
+  int recompute_layers = 0;    // the first n layers run checkpointed
+  int64_t padded_tokens = 0;   // sum of lengths, padded to a multiple of degree
+  int64_t predicted_ns = 0;
+};
+
+enum class BoundKind { kArea, kLongest, kMemory, kDestructive };
+
+struct Plan {
+  std::vector<MicroBatch> micro_batches;
+  int64_t trained_tokens = 0;  // of all samples: the divisor of the gradient
+  int64_t predicted_step_ns = 0;
+  std::vector<int64_t> rank_busy_ns;  // per rank, with the step's fixed cost
+  double predicted_imbalance = 0;     // 1 - mean busy / step
+  double padding_ratio = 0;           // padding tokens / padded tokens
+  int64_t lower_bound_ns = 0;
+  BoundKind active_bound = BoundKind::kArea;
+  // FNV-1a, 64 bits, over the canonical bytes of micro_batches (see digest.h);
+  // equal on all ranks or the step does not start.
+  uint64_t digest = 0;
+};
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_PLAN_H_

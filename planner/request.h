@@ -1,0 +1,102 @@
+#ifndef EVENSTEP_PLANNER_REQUEST_H_
+#define EVENSTEP_PLANNER_REQUEST_H_
+
+// What a planner is asked: the samples of one step, the ranks they run on, the
+// model's shape, and what things cost. Plain data without invariants of its
+// own; ValidateRequest (planner/validate.h) says what is legal. Used by the
+// coordinator, by `evenstep plan`, and by tests.
+//
+// All predicted times are whole nanoseconds, so that the same request gives the
+// same plan under every compiler flag.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace evenstep::planner {
+
+struct Sample {
+  int64_t id = 0;              // position in the job's sample sequence; unique
+  int64_t length = 0;          // tokens, at least 1
+  int64_t trained_tokens = 0;  // tokens with a loss, 0..length
+};
+
+// Facts of the whole run that are the same for every step.
+struct RunFacts {
+  int64_t max_length = 0;  // longest length that any step may contain
+};
+
+struct Cluster {
+  std::vector<int> ranks_per_node;  // ranks of a node are consecutive
+  // Relative speed per rank, 1.0 = nominal. Empty: all nominal.
+  std::vector<double> rank_speed;
+
+  int num_ranks() const {
+    int total = 0;
+    for (int ranks : ranks_per_node) total += ranks;
+    return total;
+  }
+};
+
+struct ModelShape {
+  int num_layers = 1;
+  int width = 0;
+  int heads = 1;
+  int kv_heads = 1;
+  // Degrees allowed whatever the heads say (published set-ups); empty: by heads.
+  std::vector<int> forced_degrees;
+};
+
+// Seconds-of-work model of one micro-batch with padded lengths s_k (S in all)
+// on degree d, r = recomputed layers / layers (design: 10-planning, "Time"):
+//   t = c0 + (a2 sum s_k^2 + a1 S)(1 + r/3) / d + comm(S, d, r)
+//   comm = 0 for d = 1, else (8 L + 4 n) alpha + (1 + r/2) S beta(d) / d
+// where n = r L, and beta(d) is the time per token and whole model of the
+// all-to-alls of one forward and backward at degree d.
+struct TimeModel {
+  int64_t micro_batch_fixed_ns = 0;       // c0
+  double linear_ns_per_token = 0;         // a1
+  double quadratic_ns_per_token2 = 0;     // a2
+  int64_t collective_latency_ns = 0;      // alpha, per collective
+  // beta by degree; a degree that is absent takes the next larger entry, or the
+  // last one. Empty: no cost.
+  struct CollectiveCost {
+    int degree = 0;
+    double ns_per_token = 0;
+  };
+  std::vector<CollectiveCost> collective;
+  int64_t step_fixed_ns = 0;  // gradient reduction and optimizer, once a step
+};
+
+// Capacity in tokens. tokens_per_rank bounds padded tokens / degree of every
+// micro-batch.
+struct MemoryModel {
+  int64_t tokens_per_rank = 0;
+};
+
+enum class Policy { kStatic, kBalanced, kPacked, kEven };
+enum class SyncMode { kPerStep, kPerRound };
+enum class BlockShape { kAligned, kContiguous };
+
+struct Options {
+  Policy policy = Policy::kEven;
+  SyncMode sync = SyncMode::kPerStep;
+  BlockShape blocks = BlockShape::kAligned;
+  int recompute_layers = 0;  // for every micro-batch
+  // Counted work, never the clock: trials of the local search.
+  int64_t work_budget = 60000;
+};
+
+struct PlanRequest {
+  std::vector<Sample> samples;
+  RunFacts run;
+  Cluster cluster;
+  ModelShape model;
+  TimeModel time;
+  MemoryModel memory;
+  Options options;
+};
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_REQUEST_H_

@@ -49,7 +49,7 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string_view LevelName(LogLevel level) {
+absl::string_view LevelName(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
       return "debug";
@@ -64,12 +64,12 @@ std::string_view LevelName(LogLevel level) {
 }
 
 // JSON strings: the C escapes of absl are not all legal there.
-std::string JsonString(std::string_view text) {
+std::string JsonString(absl::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
-      absl::StrAppend(&out, "\\", std::string_view(&c, 1));
+      absl::StrAppend(&out, "\\", absl::string_view(&c, 1));
     } else if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20) {
@@ -95,15 +95,14 @@ std::string TextValue(const LogField& field) {
 }  // namespace
 
 std::string FormatLogLine(LogFormat format, LogLevel level,
-                          std::string_view role, std::string_view event,
+                          absl::string_view role, absl::string_view event,
                           std::initializer_list<LogField> fields) {
   std::string line;
   if (format == LogFormat::kJson) {
     absl::StrAppend(&line, "{\"event\":", JsonString(event), ",\"level\":\"",
                     LevelName(level), "\",\"role\":", JsonString(role));
     for (const LogField& field : fields) {
-      absl::StrAppend(&line, ",", JsonString(field.key), ":",
-                      JsonValue(field));
+      absl::StrAppend(&line, ",", JsonString(field.key), ":", JsonValue(field));
     }
     return line + "}";
   }
@@ -114,7 +113,7 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
   return line;
 }
 
-void Log(LogLevel level, std::string_view event,
+void Log(LogLevel level, absl::string_view event,
          std::initializer_list<LogField> fields) {
   spdlog::logger& logger = Logger();
   const auto spdlog_level = ToSpdlog(level);
@@ -122,26 +121,26 @@ void Log(LogLevel level, std::string_view event,
   std::string line;
   {
     absl::MutexLock lock(&setting_mutex);
-    line = FormatLogLine(Setting().format, level, Setting().role, event, fields);
+    line =
+        FormatLogLine(Setting().format, level, Setting().role, event, fields);
   }
   logger.log(spdlog_level, "{}", line);
 }
 
-void SetUpLogging(LogLevel level, LogFormat format, std::string_view role) {
+void SetUpLogging(LogLevel level, LogFormat format, absl::string_view role) {
   {
     absl::MutexLock lock(&setting_mutex);
     Setting() = {format, std::string(role)};
   }
   // JSON lines carry their own time; text lines get one in front.
-  Logger().set_pattern(format == LogFormat::kJson
-                           ? "%v"
-                           : "%Y-%m-%dT%H:%M:%S.%e %v");
+  Logger().set_pattern(format == LogFormat::kJson ? "%v"
+                                                  : "%Y-%m-%dT%H:%M:%S.%e %v");
   SetLogLevel(level);
 }
 
 void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
 
-absl::Status ParseLogLevel(std::string_view text, LogLevel* level) {
+absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
   for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo,
                              LogLevel::kWarning, LogLevel::kError}) {
     if (text == LevelName(candidate)) {
@@ -153,7 +152,7 @@ absl::Status ParseLogLevel(std::string_view text, LogLevel* level) {
       "log level '", text, "' is not one of debug, info, warning, error"));
 }
 
-absl::Status ParseLogFormat(std::string_view text, LogFormat* format) {
+absl::Status ParseLogFormat(absl::string_view text, LogFormat* format) {
   if (text == "text") {
     *format = LogFormat::kText;
   } else if (text == "json") {

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace evenstep {
 
@@ -22,16 +22,16 @@ enum class LogFormat { kText, kJson };
 
 struct LogField {
   // Numbers stay numbers in JSON; everything else is a string.
-  LogField(std::string_view key, std::string_view value)
+  LogField(absl::string_view key, absl::string_view value)
       : key(key), value(value) {}
-  LogField(std::string_view key, const char* value) : key(key), value(value) {}
-  LogField(std::string_view key, const std::string& value)
+  LogField(absl::string_view key, const char* value) : key(key), value(value) {}
+  LogField(absl::string_view key, const std::string& value)
       : key(key), value(value) {}
-  LogField(std::string_view key, const absl::Status& status)
+  LogField(absl::string_view key, const absl::Status& status)
       : key(key), value(status.ToString()) {}
   template <typename Number>
-    requires std::is_arithmetic_v<Number>
-  LogField(std::string_view key, Number number)
+  requires std::is_arithmetic_v<Number> LogField(absl::string_view key,
+                                                 Number number)
       : key(key), value(absl::StrCat(number)), is_number(true) {}
 
   std::string key;
@@ -39,21 +39,21 @@ struct LogField {
   bool is_number = false;
 };
 
-void Log(LogLevel level, std::string_view event,
+void Log(LogLevel level, absl::string_view event,
          std::initializer_list<LogField> fields = {});
 
 // `role` (for example "coordinator" or "trainer rank=3") stands on every line.
-void SetUpLogging(LogLevel level, LogFormat format, std::string_view role);
+void SetUpLogging(LogLevel level, LogFormat format, absl::string_view role);
 void SetLogLevel(LogLevel level);
 
 // "debug", "info", "warning" or "error"; INVALID_ARGUMENT otherwise.
-absl::Status ParseLogLevel(std::string_view text, LogLevel* level);
+absl::Status ParseLogLevel(absl::string_view text, LogLevel* level);
 // "text" or "json"; INVALID_ARGUMENT otherwise.
-absl::Status ParseLogFormat(std::string_view text, LogFormat* format);
+absl::Status ParseLogFormat(absl::string_view text, LogFormat* format);
 
 // The line that Log writes, without the time stamp; for tests.
 std::string FormatLogLine(LogFormat format, LogLevel level,
-                          std::string_view role, std::string_view event,
+                          absl::string_view role, absl::string_view event,
                           std::initializer_list<LogField> fields);
 
 }  // namespace evenstep

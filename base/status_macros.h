@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define EVENSTEP_RETURN_IF_ERROR(expr)                  \
-  do {                                                  \
-    ::absl::Status evenstep_status = (expr);            \
-    if (!evenstep_status.ok()) return evenstep_status;  \
+#define EVENSTEP_RETURN_IF_ERROR(expr)                 \
+  do {                                                 \
+    ::absl::Status evenstep_status = (expr);           \
+    if (!evenstep_status.ok()) return evenstep_status; \
   } while (false)
 
 #define EVENSTEP_CONCAT_INNER(a, b) a##b

@@ -5,11 +5,11 @@
 // bounded by counted work. Thread-safe: no state.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "planner/plan.h"
 #include "planner/request.h"
 
@@ -33,9 +33,9 @@ std::vector<int> LegalDegrees(const PlanRequest& request);
 absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
                        const ModelShape& model, const MemoryModel& memory);
 
-std::string_view PolicyName(Policy policy);
+absl::string_view PolicyName(Policy policy);
 // INVALID_ARGUMENT naming the known policies.
-absl::StatusOr<Policy> ParsePolicy(std::string_view name);
+absl::StatusOr<Policy> ParsePolicy(absl::string_view name);
 
 }  // namespace evenstep::planner
 

@@ -1,0 +1,70 @@
+#ifndef EVENSTEP_DATA_DATASET_H_
+#define EVENSTEP_DATA_DATASET_H_
+
+// Documents that a job trains on: how long each is (from an index, without
+// reading the documents) and its tokens. Opened by every trainer on its own;
+// all of them see the same, or the content keys differ and the job does not
+// start. Thread-compatible; reads are const.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace evenstep::data {
+
+enum class OnTooLong { kFail, kTruncate, kSkip };
+enum class OnBadSample { kFail, kSkip };
+
+struct DatasetOptions {
+  std::string source;  // "text:PATH": folder, glob or JSONL
+  int64_t max_length = 0;
+  OnTooLong on_too_long = OnTooLong::kFail;
+  OnBadSample on_bad_sample = OnBadSample::kFail;
+  // Folder for the index; empty: beside the data, or, where that cannot be
+  // written, under $XDG_CACHE_HOME or ~/.cache.
+  std::string cache_dir;
+};
+
+// What indexing found. Counts are documents.
+struct DatasetSummary {
+  int64_t num_samples = 0;
+  int64_t num_too_long = 0;
+  int64_t num_bad = 0;
+  int64_t num_truncated = 0;
+  int64_t longest = 0;  // tokens
+  int64_t total_tokens = 0;
+  uint64_t content_key = 0;  // names, sizes and settings of the index
+};
+
+// One sample's tokens. targets[i] is the token after tokens[i]; a target of
+// kIgnoredTarget has no loss.
+struct SampleTokens {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> targets;
+};
+inline constexpr int32_t kIgnoredTarget = -100;
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual const DatasetSummary& summary() const = 0;
+  // Document index in [0, summary().num_samples).
+  virtual int64_t Length(int64_t document) const = 0;
+  virtual int64_t TrainedTokens(int64_t document) const = 0;
+  // DATA_LOSS naming the file when it changed or vanished since indexing.
+  virtual absl::StatusOr<SampleTokens> Read(int64_t document) const = 0;
+};
+
+// INVALID_ARGUMENT: unknown kind of source; NOT_FOUND: no such path;
+// FAILED_PRECONDITION: a document breaks a rule with `fail`, or none is left.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
+    const DatasetOptions& options);
+
+}  // namespace evenstep::data
+
+#endif  // EVENSTEP_DATA_DATASET_H_

@@ -1,0 +1,63 @@
+#ifndef EVENSTEP_WIRE_STEP_PLAN_H_
+#define EVENSTEP_WIRE_STEP_PLAN_H_
+
+// A step's plan as ranks see it: samples by id and length rather than by index
+// into a request. Made by the coordinator, compared by digest at the gate, run
+// by trainers. Plain data.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "evenstep/v1/plan.pb.h"
+#include "planner/plan.h"
+#include "planner/request.h"
+
+namespace evenstep::wire {
+
+struct PlannedMicroBatch {
+  int first_rank = 0;
+  int degree = 1;
+  std::vector<int64_t> sample_ids;
+  std::vector<int64_t> lengths;  // tokens, parallel to sample_ids
+  int recompute_layers = 0;
+  int64_t predicted_ns = 0;
+
+  bool Contains(int rank) const {
+    return rank >= first_rank && rank < first_rank + degree;
+  }
+};
+
+struct StepPlan {
+  int64_t generation = 0;
+  int64_t step = 0;
+  int world = 1;
+  std::vector<PlannedMicroBatch> micro_batches;
+  int64_t trained_tokens = 0;
+  uint64_t digest = 0;
+  int64_t predicted_step_ns = 0;
+  int64_t lower_bound_ns = 0;
+  double predicted_imbalance = 0;
+  double padding_ratio = 0;
+  std::string policy;
+};
+
+// Digest of world, step, trained_tokens and micro_batches (first rank, degree,
+// ids, lengths, recompute): FNV-1a, 64 bits, over little-endian int64 values.
+uint64_t StepPlanDigest(const StepPlan& plan);
+
+// Fills everything in, the digest included.
+StepPlan MakeStepPlan(const planner::PlanRequest& request,
+                      const planner::Plan& plan, int64_t generation,
+                      int64_t step, absl::string_view policy);
+
+v1::StepPlan ToProto(const StepPlan& plan);
+// INVALID_ARGUMENT: lists of different lengths, blocks outside the world,
+// lengths below 1, or a digest that does not match.
+absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& proto);
+
+}  // namespace evenstep::wire
+
+#endif  // EVENSTEP_WIRE_STEP_PLAN_H_

@@ -1,0 +1,52 @@
+# Everything a person runs. Each target does its own set-up first.
+
+BUILD := build/release
+JOBS  ?= $(shell nproc)
+
+.PHONY: build binaries setup demo test check format lint clean
+
+setup:
+	@deploy/setup.sh
+
+build: setup
+	@mkdir -p build
+	@cmake --preset release >build/configure.log 2>&1 || \
+	  { cat build/configure.log; exit 1; }
+	@cmake --build $(BUILD) -j$(JOBS)
+
+demo: setup
+	@$(MAKE) --no-print-directory binaries
+	@python3 examples/demo/run_demo.py --bin $(BUILD)/bin --out build/demo
+
+# What the demo needs, without the tests.
+binaries:
+	@mkdir -p build
+	@cmake --preset release >build/configure.log 2>&1 || \
+	  { cat build/configure.log; exit 1; }
+	@cmake --build $(BUILD) -j$(JOBS) --target evenstep evenstep-coordinator \
+	  evenstep-worker evenstep-trainer
+
+test: build
+	@python3 tests/run_tests.py --build $(BUILD)
+
+# Sanitizers, clang, clang-tidy, format, generated files, fuzzing: each is a
+# script in .ci that can be run alone.
+check: setup
+	@python3 .ci/check.py
+
+format:
+	@.ci/format.sh --fix
+
+lint:
+	@.ci/format.sh
+	@.ci/tidy.sh
+
+bench-%: setup
+	@mkdir -p build/bench
+	@cmake --preset release >build/configure.log 2>&1 || \
+	  { cat build/configure.log; exit 1; }
+	@cmake --build $(BUILD) -j$(JOBS) --target bench_$*
+	@$(BUILD)/bin/bench_$* --json build/bench/$*.json
+
+clean:
+	@rm -rf build

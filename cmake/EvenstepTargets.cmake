@@ -44,3 +44,29 @@ function(evenstep_test name)
       "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml;EVENSTEP_SOURCE_DIR=${CMAKE_SOURCE_DIR};EVENSTEP_BIN_DIR=${CMAKE_BINARY_DIR}/bin;${arg_ENV}"
   )
 endfunction()
+
+# evenstep_fuzz(NAME SRCS a_fuzz.cc DEPS evenstep_data CORPUS testdata/a)
+# A libFuzzer target, built with clang and -DEVENSTEP_FUZZ=ON only. .ci/fuzz.sh
+# runs each for a bounded time over its corpus.
+function(evenstep_fuzz name)
+  if(NOT EVENSTEP_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "CORPUS" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SRCS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${CMAKE_BINARY_DIR}/fuzz)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  if(arg_CORPUS)
+    file(WRITE ${CMAKE_BINARY_DIR}/fuzz/${name}.corpus
+         ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
+  endif()
+  add_dependencies(evenstep_fuzz_targets ${name})
+endfunction()
+
+if(EVENSTEP_FUZZ)
+  add_custom_target(evenstep_fuzz_targets)
+endif()

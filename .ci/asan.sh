@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# AddressSanitizer and UBSan over everything but torch.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cmake --preset asan -DEVENSTEP_BUILD_TORCH=OFF >/dev/null
+cmake --build build/asan -j"$(nproc)"
+export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+python3 tests/run_tests.py --build build/asan --label unit

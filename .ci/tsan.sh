@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# ThreadSanitizer over everything but torch.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cmake --preset tsan >/dev/null
+cmake --build build/tsan -j"$(nproc)"
+# gRPC and abseil of Debian are not instrumented: their own locks are invisible.
+export TSAN_OPTIONS="suppressions=$PWD/.ci/tsan.supp halt_on_error=1 second_deadlock_stack=1"
+python3 tests/run_tests.py --build build/tsan --label unit

@@ -16,8 +16,8 @@ struct MicroBatch {
   int degree = 1;
   // Indices into PlanRequest::samples, in the order they are packed.
   std::vector<int> samples;
-  int recompute_layers = 0;    // the first n layers run checkpointed
-  int64_t padded_tokens = 0;   // sum of lengths, padded to a multiple of degree
+  int recompute_layers = 0;   // the first n layers run checkpointed
+  int64_t padded_tokens = 0;  // sum of lengths, padded to a multiple of degree
   int64_t predicted_ns = 0;
 };
 

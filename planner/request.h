@@ -43,7 +43,8 @@ struct ModelShape {
   int width = 0;
   int heads = 1;
   int kv_heads = 1;
-  // Degrees allowed whatever the heads say (published set-ups); empty: by heads.
+  // Degrees allowed whatever the heads say (published set-ups); empty: by
+  // heads.
   std::vector<int> forced_degrees;
 };
 
@@ -54,10 +55,10 @@ struct ModelShape {
 // where n = r L, and beta(d) is the time per token and whole model of the
 // all-to-alls of one forward and backward at degree d.
 struct TimeModel {
-  int64_t micro_batch_fixed_ns = 0;       // c0
-  double linear_ns_per_token = 0;         // a1
-  double quadratic_ns_per_token2 = 0;     // a2
-  int64_t collective_latency_ns = 0;      // alpha, per collective
+  int64_t micro_batch_fixed_ns = 0;    // c0
+  double linear_ns_per_token = 0;      // a1
+  double quadratic_ns_per_token2 = 0;  // a2
+  int64_t collective_latency_ns = 0;   // alpha, per collective
   // beta by degree; a degree that is absent takes the next larger entry, or the
   // last one. Empty: no cost.
   struct CollectiveCost {

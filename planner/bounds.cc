@@ -1,0 +1,159 @@
+#include "planner/bounds.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace evenstep::planner {
+namespace {
+
+constexpr int64_t kForever = INT64_MAX;
+
+int64_t CeilDivide(int128 numerator, int64_t denominator) {
+  return static_cast<int64_t>((numerator + denominator - 1) / denominator);
+}
+
+// Speed of the fastest block of a degree: that of its slowest rank.
+int64_t FastestBlockSpeed(const CostModel& costs, int num_ranks, int degree) {
+  int64_t fastest = 0;
+  for (const Block& block : AlignedBlocks(num_ranks, degree)) {
+    fastest = std::max(fastest, costs.BlockSpeed(block));
+  }
+  return fastest;
+}
+
+// Least total rank-time if every sample ends within `limit_ns`; kForever if
+// some sample cannot.
+int64_t LeastRankNs(const CostTable& table, int64_t limit_ns) {
+  int64_t total_ns = 0;
+  for (int i = 0; i < table.num_samples(); ++i) {
+    const int level = table.BestLevel(i, limit_ns);
+    if (level < 0) return kForever;
+    total_ns += table.rank_ns(level, i);
+  }
+  return total_ns;
+}
+
+int64_t SpreadNs(int64_t rank_ns, const CostModel& costs) {
+  return CeilDivide(int128{rank_ns} << kSpeedFractionBits, costs.TotalSpeed());
+}
+
+int64_t LongestNs(const CostTable& table) {
+  int64_t longest_ns = 0;
+  for (int i = 0; i < table.num_samples(); ++i) {
+    int64_t best_ns = kForever;
+    for (int k = table.first_level(i); k < table.num_degrees(); ++k) {
+      best_ns = std::min(best_ns, table.alone_ns(k, i));
+    }
+    longest_ns = std::max(longest_ns, best_ns);
+  }
+  return longest_ns;
+}
+
+// A micro-batch of degree d holds at most d * cap tokens and occupies d ranks,
+// so tokens / cap places are needed, and the busiest rank has its share.
+int64_t MemoryNs(const PlanRequest& request, const CostModel& costs,
+                 const CostTable& table) {
+  int64_t tokens = 0;
+  for (const Sample& sample : request.samples) tokens += sample.length;
+  const int num_ranks = request.cluster.num_ranks();
+  const int64_t places = CeilDivide(tokens, request.memory.tokens_per_rank);
+  const int64_t least_fixed_ns = CostModel::AtSpeed(
+      table.fixed_ns(0), FastestBlockSpeed(costs, num_ranks, 1));
+  return CeilDivide(places, num_ranks) * least_fixed_ns;
+}
+
+// Bisection between a time that is known to be impossible and one that is not
+// shown to be. Stops at one part in a million: the answer stays a bound.
+int64_t DestructiveNs(const CostTable& table, const CostModel& costs,
+                      int64_t simple_bound_ns) {
+  auto possible = [&](int64_t limit_ns) {
+    const int64_t rank_ns = LeastRankNs(table, limit_ns);
+    return rank_ns != kForever && SpreadNs(rank_ns, costs) <= limit_ns;
+  };
+  if (possible(simple_bound_ns)) return simple_bound_ns;
+  int64_t impossible_ns = simple_bound_ns;
+  int64_t step_ns = std::max<int64_t>(1, simple_bound_ns / 64);
+  int64_t possible_ns = simple_bound_ns + step_ns;
+  while (!possible(possible_ns)) {
+    impossible_ns = possible_ns;
+    step_ns *= 2;
+    possible_ns += step_ns;
+  }
+  while (possible_ns - impossible_ns > 1 + (impossible_ns >> 20)) {
+    const int64_t middle_ns = impossible_ns + (possible_ns - impossible_ns) / 2;
+    (possible(middle_ns) ? possible_ns : impossible_ns) = middle_ns;
+  }
+  return impossible_ns + 1;
+}
+
+}  // namespace
+
+CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
+    : degrees_(LegalDegreesFor(request.cluster.num_ranks(), request.model)) {
+  const auto& samples = request.samples;
+  order_.resize(samples.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(), [&](int a, int b) {
+    if (samples[a].length != samples[b].length) {
+      return samples[a].length > samples[b].length;
+    }
+    return samples[a].id < samples[b].id;
+  });
+  for (int index : order_) lengths_.push_back(samples[index].length);
+  const size_t cells = degrees_.size() * samples.size();
+  first_level_.assign(samples.size(), 0);
+  sample_ns_.resize(cells);
+  rank_ns_.resize(cells);
+  alone_ns_.resize(cells);
+  for (int level = 0; level < num_degrees(); ++level) {
+    FillLevel(request, costs, level);
+  }
+}
+
+void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
+                          int level) {
+  const int degree = degrees_[level];
+  const int64_t fixed_ns = costs.FixedNs(degree);
+  const int64_t capacity = CapacityTokens(request.memory, degree);
+  const int64_t speed =
+      FastestBlockSpeed(costs, request.cluster.num_ranks(), degree);
+  capacity_tokens_.push_back(capacity);
+  fixed_ns_.push_back(fixed_ns);
+  for (int i = 0; i < num_samples(); ++i) {
+    const size_t cell = level * order_.size() + i;
+    if (lengths_[i] > capacity) first_level_[i] = level + 1;
+    sample_ns_[cell] = costs.SampleNs(degree, lengths_[i]);
+    const int128 share = int128{fixed_ns} * lengths_[i];
+    rank_ns_[cell] =
+        degree * sample_ns_[cell] +
+        static_cast<int64_t>(share / request.memory.tokens_per_rank);
+    alone_ns_[cell] = CostModel::AtSpeed(fixed_ns + sample_ns_[cell], speed);
+  }
+}
+
+int CostTable::BestLevel(int i, int64_t limit_ns) const {
+  int best = -1;
+  for (int level = first_level_[i]; level < num_degrees(); ++level) {
+    if (alone_ns(level, i) > limit_ns) continue;
+    if (best < 0 || rank_ns(level, i) < rank_ns(best, i)) best = level;
+  }
+  return best;
+}
+
+LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,
+                             const CostTable& table) {
+  LowerBound bound;
+  int64_t best_ns = SpreadNs(LeastRankNs(table, kForever), costs);
+  auto raise = [&](int64_t ns, BoundKind kind) {
+    if (ns <= best_ns) return;
+    best_ns = ns;
+    bound.kind = kind;
+  };
+  raise(LongestNs(table), BoundKind::kLongest);
+  raise(MemoryNs(request, costs, table), BoundKind::kMemory);
+  raise(DestructiveNs(table, costs, best_ns), BoundKind::kDestructive);
+  bound.step_ns = best_ns + request.time.step_fixed_ns;
+  return bound;
+}
+
+}  // namespace evenstep::planner

@@ -1,0 +1,85 @@
+#ifndef EVENSTEP_PLANNER_BOUNDS_H_
+#define EVENSTEP_PLANNER_BOUNDS_H_
+
+// How fast any valid plan can be at best, and which argument says so. Reported
+// with every plan; `even` also takes its targets and degrees from here.
+// Immutable; safe to share between threads.
+//
+//   area         cheapest rank-time of every sample, spread over all ranks
+//   longest      the slowest sample at its best degree on its fastest block
+//   memory       micro-batches that some rank must run, at their fixed cost
+//   destructive  the smallest T at which every sample has a degree that ends
+//                within T, and the cheapest such rank-times fit all ranks
+//
+// Rank-time of sample s at degree d is d * SampleNs plus its share of the
+// micro-batch's fixed cost, d * FixedNs * s / capacity(d): a micro-batch cannot
+// hold more than its capacity, so the shares never exceed what is paid.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/cost_model.h"
+#include "planner/plan.h"
+#include "planner/request.h"
+
+namespace evenstep::planner {
+
+struct LowerBound {
+  int64_t step_ns = 0;  // with the step's fixed cost
+  BoundKind kind = BoundKind::kArea;
+};
+
+// Costs of every sample at every legal degree, samples in descending length
+// (ties by id).
+class CostTable {
+ public:
+  // The request must be valid and CheckSamplesFit.
+  CostTable(const PlanRequest& request, const CostModel& costs);
+
+  int num_samples() const { return static_cast<int>(order_.size()); }
+  int num_degrees() const { return static_cast<int>(degrees_.size()); }
+  int degree(int level) const { return degrees_[level]; }
+  int64_t capacity_tokens(int level) const { return capacity_tokens_[level]; }
+  int64_t fixed_ns(int level) const { return fixed_ns_[level]; }
+  // Index into the request of the i-th longest sample.
+  int request_index(int i) const { return order_[i]; }
+  int64_t length(int i) const { return lengths_[i]; }
+  // What sample i adds at this level, nominal speed.
+  int64_t sample_ns(int level, int i) const {
+    return sample_ns_[level * order_.size() + i];
+  }
+  // Levels below this one are too narrow for sample i.
+  int first_level(int i) const { return first_level_[i]; }
+  // Rank-time of sample i with its share of the fixed cost, nominal speed.
+  int64_t rank_ns(int level, int i) const {
+    return rank_ns_[level * order_.size() + i];
+  }
+  // Least time from start to end at this level, on its fastest block.
+  int64_t alone_ns(int level, int i) const {
+    return alone_ns_[level * order_.size() + i];
+  }
+
+  // The level with the least rank-time among those that end within `limit_ns`;
+  // the narrowest of equals; -1 if there is none.
+  int BestLevel(int i, int64_t limit_ns) const;
+
+ private:
+  void FillLevel(const PlanRequest& request, const CostModel& costs, int level);
+
+  std::vector<int> degrees_;
+  std::vector<int64_t> capacity_tokens_;
+  std::vector<int64_t> fixed_ns_;
+  std::vector<int> order_;
+  std::vector<int64_t> lengths_;
+  std::vector<int> first_level_;
+  std::vector<int64_t> sample_ns_;
+  std::vector<int64_t> rank_ns_;
+  std::vector<int64_t> alone_ns_;
+};
+
+LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,
+                             const CostTable& table);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_BOUNDS_H_

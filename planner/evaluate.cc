@@ -1,0 +1,132 @@
+#include "planner/evaluate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "planner/digest.h"
+
+namespace evenstep::planner {
+namespace {
+
+struct Size {
+  int64_t tokens = 0;
+  int128 squares = 0;
+};
+
+Size SizeOf(const PlanRequest& request, const std::vector<int>& samples) {
+  Size size;
+  for (int index : samples) {
+    const int64_t length = request.samples[index].length;
+    size.tokens += length;
+    size.squares += int128{length} * length;
+  }
+  return size;
+}
+
+int64_t PredictNs(const PlanRequest& request, const CostModel& costs,
+                  const Placement& placement) {
+  const Size size = SizeOf(request, placement.samples);
+  const int degree = placement.block.degree;
+  const int64_t nominal_ns = costs.MicroBatchNs(
+      degree, PaddedTokens(size.tokens, degree), size.squares);
+  return CostModel::AtSpeed(nominal_ns, costs.BlockSpeed(placement.block));
+}
+
+// When each rank is free, as micro-batches are run in order.
+class Timeline {
+ public:
+  explicit Timeline(int num_ranks)
+      : free_ns_(num_ranks, 0), busy_ns_(num_ranks, 0) {}
+
+  void Run(const Block& block, int64_t duration_ns) {
+    const auto first = free_ns_.begin() + block.first_rank;
+    const auto last = first + block.degree;
+    const int64_t end_ns = *std::max_element(first, last) + duration_ns;
+    std::fill(first, last, end_ns);
+    for (int i = 0; i < block.degree; ++i) {
+      busy_ns_[block.first_rank + i] += duration_ns;
+    }
+  }
+  int64_t EndNs() const {
+    return *std::max_element(free_ns_.begin(), free_ns_.end());
+  }
+  std::vector<int64_t> TakeBusyNs() { return std::move(busy_ns_); }
+
+ private:
+  std::vector<int64_t> free_ns_;
+  std::vector<int64_t> busy_ns_;
+};
+
+MicroBatch ToMicroBatch(const PlanRequest& request, const CostModel& costs,
+                        Placement placement) {
+  MicroBatch micro_batch;
+  micro_batch.first_rank = placement.block.first_rank;
+  micro_batch.degree = placement.block.degree;
+  micro_batch.recompute_layers = request.options.recompute_layers;
+  micro_batch.padded_tokens = PaddedTokens(
+      SizeOf(request, placement.samples).tokens, micro_batch.degree);
+  micro_batch.predicted_ns = PredictNs(request, costs, placement);
+  micro_batch.samples = std::move(placement.samples);
+  return micro_batch;
+}
+
+double Imbalance(const std::vector<int64_t>& busy_ns, int64_t step_ns) {
+  if (step_ns == 0) return 0;
+  const int64_t total_ns =
+      std::accumulate(busy_ns.begin(), busy_ns.end(), int64_t{0});
+  const auto capacity_ns =
+      static_cast<double>(step_ns * static_cast<int64_t>(busy_ns.size()));
+  return 1 - static_cast<double>(total_ns) / capacity_ns;
+}
+
+double PaddingRatio(const PlanRequest& request,
+                    const std::vector<MicroBatch>& micro_batches) {
+  int64_t padded_tokens = 0;
+  int64_t real_tokens = 0;
+  for (const auto& batch : micro_batches) padded_tokens += batch.padded_tokens;
+  for (const auto& sample : request.samples) real_tokens += sample.length;
+  return static_cast<double>(padded_tokens - real_tokens) /
+         static_cast<double>(padded_tokens);
+}
+
+}  // namespace
+
+int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
+                      const std::vector<Placement>& placements) {
+  Timeline timeline(request.cluster.num_ranks());
+  for (const Placement& placement : placements) {
+    timeline.Run(placement.block, PredictNs(request, costs, placement));
+  }
+  return timeline.EndNs() + request.time.step_fixed_ns;
+}
+
+Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
+               const LowerBound& bound, std::vector<Placement> placements) {
+  Plan plan;
+  Timeline timeline(request.cluster.num_ranks());
+  plan.micro_batches.reserve(placements.size());
+  for (Placement& placement : placements) {
+    const Block block = placement.block;
+    plan.micro_batches.push_back(
+        ToMicroBatch(request, costs, std::move(placement)));
+    timeline.Run(block, plan.micro_batches.back().predicted_ns);
+  }
+  for (const Sample& sample : request.samples) {
+    plan.trained_tokens += sample.trained_tokens;
+  }
+  plan.predicted_step_ns = timeline.EndNs() + request.time.step_fixed_ns;
+  plan.rank_busy_ns = timeline.TakeBusyNs();
+  for (int64_t& busy_ns : plan.rank_busy_ns) {
+    busy_ns += request.time.step_fixed_ns;
+  }
+  plan.predicted_imbalance =
+      Imbalance(plan.rank_busy_ns, plan.predicted_step_ns);
+  plan.padding_ratio = PaddingRatio(request, plan.micro_batches);
+  plan.lower_bound_ns = bound.step_ns;
+  plan.active_bound = bound.kind;
+  plan.digest = PlanDigest(request.samples, plan.micro_batches);
+  return plan;
+}
+
+}  // namespace evenstep::planner

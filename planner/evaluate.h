@@ -1,0 +1,35 @@
+#ifndef EVENSTEP_PLANNER_EVALUATE_H_
+#define EVENSTEP_PLANNER_EVALUATE_H_
+
+// From micro-batches to a whole plan: padding, predicted times, busy time per
+// rank, imbalance, bound and digest. Called by MakePlan on what a policy chose,
+// and by `even` to compare candidates. Stateless.
+//
+// per_step: a micro-batch starts when all its ranks are free; the step ends
+// when the last one ends, plus the step's fixed cost. No barrier in between.
+
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/cost_model.h"
+#include "planner/plan.h"
+#include "planner/request.h"
+
+namespace evenstep::planner {
+
+// What a policy decides: where, and which samples. Order is global order.
+struct Placement {
+  Block block;
+  std::vector<int> samples;  // indices into the request
+};
+
+// Step time alone, fixed cost included.
+int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
+                      const std::vector<Placement>& placements);
+
+Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
+               const LowerBound& bound, std::vector<Placement> placements);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_EVALUATE_H_

@@ -1,0 +1,74 @@
+#include "planner/planner.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "planner/bounds.h"
+#include "planner/cost_model.h"
+#include "planner/degrees.h"
+#include "planner/evaluate.h"
+#include "planner/policies.h"
+#include "planner/validate.h"
+
+namespace evenstep::planner {
+namespace {
+
+absl::Status CheckSupported(const Options& options) {
+  if (options.sync != SyncMode::kPerStep) {
+    return absl::UnimplementedError(
+        "options.sync per_round has no planner in this version; use per_step");
+  }
+  if (options.blocks != BlockShape::kAligned) {
+    return absl::UnimplementedError(
+        "options.blocks contiguous has no planner in this version; use "
+        "aligned");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PolicyRow> FindPolicy(Policy policy) {
+  for (const PolicyRow& row : Policies()) {
+    if (row.policy == policy) return row;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown policy number ", static_cast<int>(policy)));
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
+  EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
+  EVENSTEP_RETURN_IF_ERROR(CheckSupported(request.options));
+  EVENSTEP_ASSIGN_OR_RETURN(PolicyRow row, FindPolicy(request.options.policy));
+  EVENSTEP_RETURN_IF_ERROR(CheckSamplesFit(request));
+  const CostModel costs(request, request.options.recompute_layers);
+  const CostTable table(request, costs);
+  const LowerBound bound = ComputeLowerBound(request, costs, table);
+  EVENSTEP_ASSIGN_OR_RETURN(std::vector<Placement> placements,
+                            row.place({request, costs, table, bound}));
+  return BuildPlan(request, costs, bound, std::move(placements));
+}
+
+absl::string_view PolicyName(Policy policy) {
+  for (const PolicyRow& row : Policies()) {
+    if (row.policy == policy) return row.name;
+  }
+  return "unknown";
+}
+
+absl::StatusOr<Policy> ParsePolicy(absl::string_view name) {
+  std::vector<std::string> known;
+  for (const PolicyRow& row : Policies()) {
+    if (row.name == name) return row.policy;
+    known.emplace_back(row.name.data(), row.name.size());
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown policy '", name,
+                                                 "'; the policies are ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
+}  // namespace evenstep::planner

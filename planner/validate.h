@@ -1,0 +1,37 @@
+#ifndef EVENSTEP_PLANNER_VALIDATE_H_
+#define EVENSTEP_PLANNER_VALIDATE_H_
+
+// What a legal PlanRequest is, and the limits within which no arithmetic of the
+// planner can overflow. MakePlan and CheckPlan call ValidateRequest first; all
+// other code of this room may rely on it having passed. Stateless.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "planner/request.h"
+
+namespace evenstep::planner {
+
+inline constexpr int64_t kMaxSamples = int64_t{1} << 20;
+inline constexpr int64_t kMaxLengthTokens = int64_t{1} << 28;  // one sample
+inline constexpr int64_t kMaxTotalTokens = int64_t{1} << 36;   // one step
+inline constexpr int kMaxRanks = 1 << 14;
+inline constexpr int kMaxLayers = 1 << 14;
+inline constexpr int kMaxHeads = 1 << 20;
+inline constexpr int64_t kMaxTokensPerRank = int64_t{1} << 36;
+inline constexpr int64_t kMaxFixedNs = int64_t{1} << 50;  // 13 days
+inline constexpr double kMaxLinearNsPerToken = 1 << 30;
+inline constexpr double kMaxQuadraticNsPerToken2 = 1 << 10;
+inline constexpr double kMinRankSpeed = 1.0 / 1024;
+inline constexpr double kMaxRankSpeed = 1024;
+inline constexpr int64_t kMaxWorkBudget = int64_t{1} << 32;
+// Ranks times the time of a step that runs every sample alone, one after the
+// other. Sums of rank-time therefore fit 63 bits.
+inline constexpr int64_t kMaxRankNs = int64_t{1} << 61;
+
+// INVALID_ARGUMENT with the field, or the sample's id, and the number.
+absl::Status ValidateRequest(const PlanRequest& request);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_VALIDATE_H_

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""The demo: one job under four policies, on this machine's header files.
+
+Costs are measured once and given to every run. Each policy runs as a whole job,
+in turn and then in reverse order, so that a drift of the machine's speed hits
+all alike. Medians leave out the first two steps of each run. A second row has
+16 documents a step instead of 6: there data parallelism has more to balance
+with, so the difference is smaller.
+
+Ends with a table; the same numbers are in OUT/summary.json.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+POLICIES = ["static", "balanced", "packed", "even"]
+WARM_UP_STEPS = 2
+
+
+class Run:
+    """One job that `evenstep local` ran, read from its summary.json."""
+
+    def __init__(self, policy, samples, summary):
+        self.policy = policy
+        self.samples = samples
+        self.summary = summary
+        self.steps = summary["steps"]
+        self.losses = [step["loss"] for step in self.steps]
+
+    def measured_steps(self):
+        return self.steps[WARM_UP_STEPS:]
+
+
+class Demo:
+
+    def __init__(self, bin_dir, out):
+        self.evenstep = bin_dir / "evenstep"
+        self.out = out
+        self.costs = out / "costs.yaml"
+        self.started = time.monotonic()
+
+    def say(self, text):
+        minutes, seconds = divmod(int(time.monotonic() - self.started), 60)
+        print(f"[{minutes}:{seconds:02}] {text}", file=sys.stderr, flush=True)
+
+    def local(self, name, *arguments):
+        folder = self.out / name
+        command = [self.evenstep, "local", HERE / "job.yaml", "--output",
+                   folder, *arguments]
+        done = subprocess.run([str(word) for word in command],
+                              stdout=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"demo: {name} ended with {done.returncode}")
+        return json.loads((folder / "summary.json").read_text())
+
+    def measure_costs(self):
+        self.say("measuring costs once, for all runs")
+        summary = self.local("costs", "--policy", "static", "--set", "steps=1")
+        costs = summary["costs"]
+        self.costs.write_text(json.dumps(costs) + "\n")  # JSON is YAML.
+        data = summary["data"]
+        self.say(f"data: {data['num_samples']} documents, longest "
+                 f"{data['longest']} tokens; skipped {data['num_too_long']} "
+                 f"too long, {data['num_bad']} empty or unreadable")
+        return data
+
+    def run(self, policy, samples, repeat):
+        self.say(f"{policy}, {samples} documents a step, run {repeat}")
+        name = f"{policy}-{samples}-{repeat}"
+        summary = self.local(name, "--policy", policy, "--costs", self.costs,
+                             "--set", f"batch.samples={samples}")
+        return Run(policy, samples, summary)
+
+    def run_there_and_back(self, policies, samples):
+        runs = [self.run(policy, samples, 1) for policy in policies]
+        runs += [self.run(policy, samples, 2) for policy in policies[::-1]]
+        return runs
+
+
+def summarize(runs):
+    """Figures of one policy over its runs."""
+    steps = [step for run in runs for step in run.measured_steps()]
+    seconds = sum(step["step_seconds"] for step in steps)
+    padded = sum(step["trained_tokens"] / (1 - step["padding_ratio"])
+                 for step in steps)
+    padding = sum(step["trained_tokens"] / (1 - step["padding_ratio"]) *
+                  step["padding_ratio"] for step in steps)
+    return {
+        "step_seconds": statistics.median(s["step_seconds"] for s in steps),
+        "tokens_per_second": sum(s["trained_tokens"] for s in steps) / seconds,
+        "idle_share": sum(s["idle_share"] * s["step_seconds"]
+                          for s in steps) / seconds,
+        "padding_ratio": padding / padded,
+        "first_loss": runs[0].losses[0],
+        "final_loss": runs[0].losses[-1],
+    }
+
+
+def largest_difference(runs):
+    reference = runs[0].losses
+    return max(abs(a - b) for run in runs
+               for a, b in zip(run.losses, reference, strict=True))
+
+
+def table(title, figures, difference):
+    lines = [title, f"{'policy':10}{'step s':>9}{'tokens/s':>10}{'idle':>8}"
+             f"{'padding':>9}{'first':>8}{'final':>8}{'vs static':>11}"]
+    base = figures["static"]["tokens_per_second"]
+    for policy, row in figures.items():
+        lines.append(
+            f"{policy:10}{row['step_seconds']:9.3f}"
+            f"{row['tokens_per_second']:10.0f}{row['idle_share']:8.1%}"
+            f"{row['padding_ratio']:9.2%}{row['first_loss']:8.3f}"
+            f"{row['final_loss']:8.3f}"
+            f"{row['tokens_per_second'] / base:10.2f}x")
+    lines.append(f"largest difference between the loss curves: {difference:.1e}")
+    return "\n".join(lines)
+
+
+def check(runs, difference):
+    """The demo's own promises; a broken one fails it."""
+    problems = []
+    for run in runs:
+        last = statistics.mean(run.losses[-3:])
+        if last > 0.8 * run.losses[0]:
+            problems.append(f"{run.policy}: loss only fell from "
+                            f"{run.losses[0]:.3f} to {last:.3f}")
+    if difference > 1e-3:
+        problems.append(f"loss curves differ by {difference:.1e}")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+
+    demo = Demo(options.bin.resolve(), out)
+    data = demo.measure_costs()
+    few = demo.run_there_and_back(POLICIES, 6)
+    many = demo.run_there_and_back(["static", "even"], 16)
+
+    figures = {p: summarize([r for r in few if r.policy == p])
+               for p in POLICIES}
+    many_figures = {p: summarize([r for r in many if r.policy == p])
+                    for p in ("static", "even")}
+    difference = largest_difference(few)
+    many_difference = largest_difference(many)
+    gate = sum(run.summary["coordination_share"] *
+               sum(s["step_seconds"] for s in run.steps) for run in few)
+    total = sum(s["step_seconds"] for run in few for s in run.steps)
+
+    print(table("6 documents a step, 2 ranks", figures, difference))
+    print()
+    print(table("16 documents a step, 2 ranks", many_figures, many_difference))
+    print(f"coordination share (time in the gate): {gate / total:.2%}")
+
+    def speedup(rows):
+        return (rows["even"]["tokens_per_second"] /
+                rows["static"]["tokens_per_second"])
+
+    summary = {
+        **figures,
+        "speedup": speedup(figures),
+        "max_loss_difference": difference,
+        "coordination_share": gate / total,
+        "data": data,
+        "16_documents": {**many_figures, "speedup": speedup(many_figures),
+                         "max_loss_difference": many_difference},
+    }
+    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    print(f"written: {out / 'summary.json'}")
+
+    problems = check(few + many, max(difference, many_difference))
+    for problem in problems:
+        print(f"demo: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""`evenstep local`: no cluster, no configuration, the same curve everywhere."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import case_runner
+from cluster import BIN, process_is_alive, wait_for, write_documents, write_job
+
+
+def children_of(pid):
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(stat.rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def descendants_of(pid):
+    found = children_of(pid)
+    for child in list(found):
+        found += descendants_of(child)
+    return found
+
+
+class LocalTest(unittest.TestCase):
+
+    def setUp(self):
+        self.folder = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        write_documents(self.folder / "documents")
+
+    def command(self, *arguments):
+        return [str(BIN / "evenstep"), "local", *map(str, arguments)]
+
+    def run_local(self, *arguments):
+        return subprocess.run(self.command(*arguments), text=True,
+                              capture_output=True, timeout=180, check=False,
+                              stdin=subprocess.DEVNULL)
+
+    def test_a_folder_of_ones_own_is_enough(self):
+        out = self.folder / "mine"
+        done = self.run_local("--data", f"text:{self.folder / 'documents'}",
+                              "--steps", 5, "--output", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("model.safetensors", "loss.csv", "summary.json"):
+            self.assertTrue((out / name).exists(), name)
+        self.assertIn("model.safetensors", done.stdout + done.stderr)
+
+    def test_every_policy_gives_the_same_curve(self):
+        job = write_job(self.folder / "job.yaml", self.folder / "documents",
+                        steps=10)
+        curves = {}
+        for policy in ("static", "balanced", "packed", "even"):
+            out = self.folder / policy
+            done = self.run_local(job, "--policy", policy, "--output", out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            summary = json.loads((out / "summary.json").read_text())
+            curves[policy] = summary["losses"]
+            self.assertEqual(len(curves[policy]), 10)
+        for policy, curve in curves.items():
+            worst = max(abs(a - b) for a, b in zip(curve, curves["static"]))
+            self.assertLess(worst, 1e-4, policy)
+
+    def test_sequence_parallel_ranks_train_what_one_rank_cannot_hold(self):
+        job = write_job(self.folder / "job.yaml", self.folder / "documents",
+                        memory__tokens_per_rank=512)
+        out = self.folder / "out"
+        done = self.run_local(job, "--output", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_an_interrupt_ends_every_process(self):
+        job = write_job(self.folder / "job.yaml", self.folder / "documents",
+                        steps=100000)
+        process = subprocess.Popen(
+            self.command(job, "--output", self.folder / "out"), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, start_new_session=True)
+        family = wait_for(
+            "coordinator, two agents and two trainers",
+            lambda: (lambda d: d if len(d) >= 5 else None)(
+                descendants_of(process.pid)), 60)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(30), 130, process.stderr.read())
+        process.stderr.close()
+        for pid in family:
+            self.assertFalse(process_is_alive(pid))
+
+    def test_a_killed_cli_leaves_nothing_behind(self):
+        job = write_job(self.folder / "job.yaml", self.folder / "documents",
+                        steps=100000)
+        process = subprocess.Popen(
+            self.command(job, "--output", self.folder / "out"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+        family = wait_for(
+            "coordinator, two agents and two trainers",
+            lambda: (lambda d: d if len(d) >= 5 else None)(
+                descendants_of(process.pid)), 60)
+        process.kill()
+        process.wait()
+        wait_for("all are gone",
+                 lambda: not any(map(process_is_alive, family)), 20)
+
+
+if __name__ == "__main__":
+    case_runner.main()

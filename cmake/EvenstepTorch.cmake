@@ -24,11 +24,19 @@ endif()
 set(EVENSTEP_CUDART_DIR ${EVENSTEP_TORCH_DIR}/../nvidia/cu13/lib)
 find_library(EVENSTEP_GLOO gloo REQUIRED)
 
+# The wheel carries headers of another protobuf under google/: a folder that
+# stands before it on the include path leads to Debian's.
+set(EVENSTEP_PROTOBUF_SHIM ${CMAKE_BINARY_DIR}/debian-protobuf)
+file(MAKE_DIRECTORY ${EVENSTEP_PROTOBUF_SHIM})
+list(GET Protobuf_INCLUDE_DIRS 0 protobuf_include_dir)
+file(CREATE_LINK ${protobuf_include_dir}/google
+     ${EVENSTEP_PROTOBUF_SHIM}/google SYMBOLIC)
+
 add_library(evenstep_torch INTERFACE)
 add_library(evenstep::torch ALIAS evenstep_torch)
 target_include_directories(
   evenstep_torch SYSTEM
-  INTERFACE ${EVENSTEP_TORCH_DIR}/include
+  INTERFACE ${EVENSTEP_PROTOBUF_SHIM} ${EVENSTEP_TORCH_DIR}/include
             ${EVENSTEP_TORCH_DIR}/include/torch/csrc/api/include)
 target_link_libraries(
   evenstep_torch INTERFACE ${EVENSTEP_GLOO}

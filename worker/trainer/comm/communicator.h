@@ -1,0 +1,63 @@
+#ifndef EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_H_
+#define EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_H_
+
+// Collectives over one group of ranks, on raw buffers in host memory. Every
+// rank of the group makes the same calls in the same order; each call blocks
+// until this rank's part is done. Back ends: Gloo (between processes) and
+// in-process (ranks as threads, for tests); one test suite covers both.
+//
+// After the first error a communicator is broken: every later call fails with
+// that error, and the group is rebuilt under a new generation. One thread at a
+// time calls collectives; Abort may come from any thread. No torch here.
+//
+// Errors of every collective: ABORTED after Abort; UNAVAILABLE when a peer is
+// gone; DEADLINE_EXCEEDED at the time-out; INVALID_ARGUMENT when counts do not
+// fit the group; FAILED_PRECONDITION when ranks call different collectives
+// (found by the in-process back end).
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace evenstep::trainer {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  // Place in the group, 0..size-1. Members stand in the order of world ranks.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Sends send_bytes[p] bytes to each peer p, laid end to end in `send`, and
+  // receives recv_bytes[p] from each into `recv` likewise. Zero is allowed.
+  virtual absl::Status AllToAllv(const void* send,
+                                 absl::Span<const int64_t> send_bytes,
+                                 void* recv,
+                                 absl::Span<const int64_t> recv_bytes) = 0;
+  // Every rank's `send` (recv_bytes[rank()] bytes), laid end to end in `recv`.
+  virtual absl::Status AllGatherv(const void* send, void* recv,
+                                  absl::Span<const int64_t> recv_bytes) = 0;
+  // In place; every rank ends with the same bits.
+  virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
+  virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
+  virtual absl::Status AllReduceSum(absl::Span<int64_t> values) = 0;
+  virtual absl::Status AllReduceMin(absl::Span<int64_t> values) = 0;
+  // Root's bytes to everyone.
+  virtual absl::Status Broadcast(void* data, int64_t bytes, int root) = 0;
+  virtual absl::Status Barrier() = 0;
+
+  // Makes blocked and future collectives of this rank fail with ABORTED and
+  // `why`; peers that wait for this rank fail too, or reach their time-out.
+  // Any thread, any number of times; the first reason stays.
+  virtual void Abort(absl::string_view why) = 0;
+
+  // Wall time spent inside collectives so far, in nanoseconds.
+  virtual int64_t collective_ns() const = 0;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_H_

@@ -1,0 +1,37 @@
+#ifndef EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_FACTORY_H_
+#define EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_FACTORY_H_
+
+// Makes communicators of one back end for one rank. GroupTree is the caller;
+// implementations live in gloo_communicator.h and in_process_communicator.h.
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/trainer/comm/communicator.h"
+
+namespace evenstep::trainer {
+
+// Ranks [first_rank, first_rank + degree) of the world.
+struct RankBlock {
+  int first_rank = 0;
+  int degree = 1;
+
+  bool Contains(int rank) const {
+    return rank >= first_rank && rank < first_rank + degree;
+  }
+  friend bool operator==(const RankBlock&, const RankBlock&) = default;
+};
+
+class CommunicatorFactory {
+ public:
+  virtual ~CommunicatorFactory() = default;
+  // Blocks until every rank of the block has called with the same `key`, which
+  // is used once only. `world_rank` lies in the block.
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> Create(
+      const std::string& key, const RankBlock& block, int world_rank) = 0;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_FACTORY_H_

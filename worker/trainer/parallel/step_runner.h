@@ -1,0 +1,84 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PARALLEL_STEP_RUNNER_H_
+#define EVENSTEP_WORKER_TRAINER_PARALLEL_STEP_RUNNER_H_
+
+// Runs one rank's part of a step's plan, and the reduction that makes every
+// plan's gradient equal that of one process (law 2): each rank's sum of token
+// losses is divided by the plan's trained tokens, gradients are summed over the
+// world, and there is no other factor. Called by the step loop between gates;
+// main thread only. Foreign exceptions end here.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "data/dataset.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/model/model.h"
+#include "worker/trainer/parallel/gradient_buffer.h"
+
+namespace evenstep::trainer {
+
+// Tokens of a sample by its id in the plan. Called on the runner's thread.
+using SampleReader =
+    std::function<absl::StatusOr<data::SampleTokens>(int64_t sample_id)>;
+
+// What this rank did in one micro-batch.
+struct MicroBatchResult {
+  int index = 0;               // into StepPlan::micro_batches
+  double loss_sum = 0;         // of own trained tokens
+  int64_t trained_tokens = 0;  // own
+  int64_t not_finite = 0;      // own; above 0: its samples are suspects
+  int64_t total_ns = 0;        // wall time, collectives included
+  int64_t collective_ns = 0;   // wall time inside its collectives
+  int64_t padded_tokens = 0;   // tokens that this rank worked on
+};
+
+// `loss`, `trained_tokens` and `not_finite` are the whole step's, identical on
+// all ranks.
+struct StepResult {
+  double loss = 0;  // mean over trained tokens
+  int64_t trained_tokens = 0;
+  int64_t not_finite = 0;     // above 0: no rank may update
+  int64_t reduction_ns = 0;   // wall time inside the reduction's collectives
+  int64_t padded_tokens = 0;  // own, over all micro-batches
+  std::vector<MicroBatchResult> micro_batches;  // own, in order
+};
+
+class StepRunner {
+ public:
+  // `model` and `groups` outlive the runner. The parameters' gradients become
+  // views of one buffer that the runner owns.
+  StepRunner(Model* model, GroupTree* groups);
+
+  // Collective over the world: every rank calls it with the same plan, with or
+  // without work. Afterwards each parameter's grad() is the step's gradient, if
+  // not_finite is 0. INVALID_ARGUMENT: the plan's world or trained tokens are
+  // no good; INTERNAL: the ranks counted other tokens than the plan; NOT_FOUND:
+  // no such group; errors of `read` and of collectives are passed on.
+  absl::StatusOr<StepResult> Run(const wire::StepPlan& plan,
+                                 const SampleReader& read);
+
+  // Forward and backward of one micro-batch, collective over its group, with no
+  // reduction: for measuring costs. Gradients are added to and mean nothing.
+  absl::StatusOr<MicroBatchResult> RunMicroBatch(
+      const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
+      int64_t divisor_tokens);
+
+  // Sums all gradients over the world and does nothing else: for measuring.
+  absl::Status ReduceGradients();
+
+ private:
+  absl::Status ReduceTotals(const wire::StepPlan& plan, StepResult* result);
+
+  Model* const model_;
+  GroupTree* const groups_;
+  GradientBuffer gradients_;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PARALLEL_STEP_RUNNER_H_

@@ -42,12 +42,11 @@ class ConfigTable {
   template <typename T>
   void Add(absl::string_view name, absl::string_view environment, T* target,
            absl::string_view help) {
-    AddEntry({std::string(name), std::string(environment), std::string(help),
-              TypeName(target), std::is_same_v<T, bool>,
-              [target](absl::string_view text) {
-                return ParseValue(text, target);
-              },
-              [target] { return FormatValue(*target); }});
+    AddEntry(
+        {std::string(name), std::string(environment), std::string(help),
+         TypeName(target), std::is_same_v<T, bool>,
+         [target](absl::string_view text) { return ParseValue(text, target); },
+         [target] { return FormatValue(*target); }});
   }
   void Add(absl::string_view name, absl::string_view environment,
            LogLevel* target, absl::string_view help);

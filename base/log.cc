@@ -96,7 +96,7 @@ std::string TextValue(const LogField& field) {
 
 std::string FormatLogLine(LogFormat format, LogLevel level,
                           absl::string_view role, absl::string_view event,
-                          std::initializer_list<LogField> fields) {
+                          const std::vector<LogField>& fields) {
   std::string line;
   if (format == LogFormat::kJson) {
     absl::StrAppend(&line, "{\"event\":", JsonString(event), ",\"level\":\"",
@@ -115,6 +115,11 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
 
 void Log(LogLevel level, absl::string_view event,
          std::initializer_list<LogField> fields) {
+  LogFields(level, event, fields);
+}
+
+void LogFields(LogLevel level, absl::string_view event,
+               const std::vector<LogField>& fields) {
   spdlog::logger& logger = Logger();
   const auto spdlog_level = ToSpdlog(level);
   if (!logger.should_log(spdlog_level)) return;

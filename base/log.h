@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,9 @@ struct LogField {
 
 void Log(LogLevel level, absl::string_view event,
          std::initializer_list<LogField> fields = {});
+// The same for a list that is made at run time.
+void LogFields(LogLevel level, absl::string_view event,
+               const std::vector<LogField>& fields);
 
 // `role` (for example "coordinator" or "trainer rank=3") stands on every line.
 void SetUpLogging(LogLevel level, LogFormat format, absl::string_view role);
@@ -54,7 +59,7 @@ absl::Status ParseLogFormat(absl::string_view text, LogFormat* format);
 // The line that Log writes, without the time stamp; for tests.
 std::string FormatLogLine(LogFormat format, LogLevel level,
                           absl::string_view role, absl::string_view event,
-                          std::initializer_list<LogField> fields);
+                          const std::vector<LogField>& fields);
 
 }  // namespace evenstep
 

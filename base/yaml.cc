@@ -179,10 +179,10 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
 
 std::string YamlScalar(absl::string_view text) {
   const bool word =
-      !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
-                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                              "0123456789_./+-") ==
-                           absl::string_view::npos;
+      !text.empty() && text.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyz"
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789_./+-") == absl::string_view::npos;
   const std::string lower = absl::AsciiStrToLower(text);
   const bool special = lower == "null" || absl::StartsWith(text, "-") ||
                        absl::StartsWith(text, "...");

@@ -1,32 +1,93 @@
-// `even`: the fastest of its candidates for exactly these samples.
+// `even`: load balancing on the tree of blocks (block_tree.h). Small steps are
+// solved exactly; others are filled level by level for some target times, and
+// the best fills improved. The other policies are candidates too, so `even` is
+// never slower than they are.
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "planner/block_tree.h"
+#include "planner/level_fill.h"
+#include "planner/local_search.h"
 #include "planner/policies.h"
+#include "planner/tree_packing.h"
 
 namespace evenstep::planner {
+namespace {
 
-absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
-  std::vector<Placement> best;
-  std::optional<int64_t> best_ns;
-  absl::Status refusal;
+// Target times, in thousandths above the bound.
+constexpr std::array<int64_t, 12> kTargetsPerMille = {
+    1, 3, 6, 10, 20, 35, 60, 90, 140, 200, 300, 450};
+constexpr size_t kNumImproved = 3;
+constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
+
+// The fastest placements seen.
+class Best {
+ public:
+  explicit Best(const PolicyInput& input) : input_(input) {}
+
+  void Offer(std::vector<Placement> placements) {
+    const int64_t step_ns =
+        PredictStepNs(input_.request, input_.costs, placements);
+    if (step_ns_.has_value() && *step_ns_ <= step_ns) return;
+    step_ns_ = step_ns;
+    placements_ = std::move(placements);
+  }
+  std::vector<Placement> Take() { return std::move(placements_); }
+
+ private:
+  const PolicyInput& input_;
+  std::optional<int64_t> step_ns_;
+  std::vector<Placement> placements_;
+};
+
+void OfferOtherPolicies(const PolicyInput& input, Best& best) {
   for (const PolicyRow& row : Policies()) {
     if (row.policy == Policy::kEven) continue;
+    // A static degree may not hold the run's longest sample; that is no reason
+    // to refuse this step.
     auto placements = row.place(input);
-    if (!placements.ok()) {
-      refusal = placements.status();
-      continue;
-    }
-    const int64_t step_ns =
-        PredictStepNs(input.request, input.costs, *placements);
-    if (best_ns.has_value() && *best_ns <= step_ns) continue;
-    best_ns = step_ns;
-    best = *std::move(placements);
+    if (placements.ok()) best.Offer(*std::move(placements));
   }
-  if (!best_ns.has_value()) return refusal;
-  return best;
+}
+
+std::vector<TreePacking> FillForTargets(const BlockTree& tree,
+                                        const CostTable& table,
+                                        int64_t bound_ns) {
+  std::vector<TreePacking> fills;
+  for (int64_t per_mille : kTargetsPerMille) {
+    const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
+    fills.push_back(FillLevels(tree, table, {target_ns, 0}));
+  }
+  std::stable_sort(fills.begin(), fills.end(),
+                   [](const TreePacking& a, const TreePacking& b) {
+                     return a.PeakNs() < b.PeakNs();
+                   });
+  fills.resize(kNumImproved, fills.front());
+  return fills;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
+  Best best(input);
+  OfferOtherPolicies(input, best);
+  const int64_t bound_ns =
+      input.bound.step_ns - input.request.time.step_fixed_ns;
+  const int64_t stop_ns = bound_ns + bound_ns / kGoodEnoughDivisor;
+  const BlockTree tree(
+      input.request.cluster.num_ranks(),
+      LegalDegreesFor(input.request.cluster.num_ranks(), input.request.model),
+      input.costs);
+  int64_t trials_left = input.request.options.work_budget;
+  for (TreePacking& packing : FillForTargets(tree, input.table, bound_ns)) {
+    ImprovePacking(packing, stop_ns, trials_left);
+    best.Offer(packing.ToPlacements());
+  }
+  return best.Take();
 }
 
 }  // namespace evenstep::planner

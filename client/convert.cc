@@ -1,0 +1,164 @@
+#include "client/convert.h"
+
+#include "client/submission.h"
+#include "wire/job_spec_proto.h"
+
+namespace evenstep::client {
+namespace {
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) +
+         absl::Nanoseconds(time.nanos());
+}
+
+Totals ToTotals(const v1::JobTotals& proto) {
+  Totals totals;
+  totals.step_seconds = proto.step_seconds();
+  totals.idle_share = proto.idle_share();
+  totals.coordination_share = proto.coordination_share();
+  totals.trained_tokens = proto.trained_tokens();
+  totals.padding_ratio = proto.padding_ratio();
+  totals.steps_with_plan_lead = proto.steps_with_plan_lead();
+  totals.steps_after_fourth = proto.steps_after_fourth();
+  totals.plans_refused = proto.plans_refused();
+  return totals;
+}
+
+DataSummary ToDataSummary(const v1::DataSummary& proto) {
+  DataSummary data;
+  data.num_samples = proto.num_samples();
+  data.num_too_long = proto.num_too_long();
+  data.num_bad = proto.num_bad();
+  data.num_truncated = proto.num_truncated();
+  data.longest_tokens = proto.longest();
+  data.total_tokens = proto.total_tokens();
+  return data;
+}
+
+Costs ToCosts(const v1::CostModel& proto) {
+  Costs costs;
+  costs.micro_batch_fixed_ns = proto.micro_batch_fixed_ns();
+  costs.linear_ns_per_token = proto.linear_ns_per_token();
+  costs.quadratic_ns_per_token2 = proto.quadratic_ns_per_token2();
+  costs.collective_latency_ns = proto.collective_latency_ns();
+  for (const v1::CollectiveCost& cost : proto.collective()) {
+    costs.collective.push_back({cost.degree(), cost.ns_per_token()});
+  }
+  costs.step_fixed_ns = proto.step_fixed_ns();
+  return costs;
+}
+
+// A spec of a newer coordinator may hold what this SDK cannot read; its plain
+// fields are shown all the same.
+void FillFromWire(const v1::JobSpec& proto, Job* job) {
+  auto spec = wire::FromProto(proto);
+  if (spec.ok()) return FillFromSpec(*spec, job);
+  job->name = proto.name();
+  job->policy = proto.policy();
+  job->data_source = proto.data().source();
+  job->ranks = proto.ranks();
+  job->num_steps = proto.steps();
+}
+
+void FillProgress(const v1::Job& proto, Job* job) {
+  job->steps_done = proto.steps_done();
+  for (const v1::StepSummary& step : proto.recent_steps()) {
+    job->recent_steps.push_back(FromProto(step));
+  }
+  if (proto.has_totals()) job->totals = ToTotals(proto.totals());
+  if (proto.has_data()) job->data = ToDataSummary(proto.data());
+  if (proto.has_costs()) job->costs = ToCosts(proto.costs());
+  job->weights_path = proto.weights_path();
+}
+
+}  // namespace
+
+// The SDK's states stand in the order of the wire's.
+JobState FromProto(v1::JobState state) {
+  if (state < v1::JOB_STATE_QUEUED || state > v1::JOB_STATE_CANCELLED) {
+    return JobState::kUnknown;
+  }
+  return static_cast<JobState>(state);
+}
+
+v1::JobState ToProto(JobState state) {
+  return static_cast<v1::JobState>(state);
+}
+
+static_assert(static_cast<int>(JobState::kQueued) == v1::JOB_STATE_QUEUED);
+static_assert(static_cast<int>(JobState::kStarting) == v1::JOB_STATE_STARTING);
+static_assert(static_cast<int>(JobState::kRunning) == v1::JOB_STATE_RUNNING);
+static_assert(static_cast<int>(JobState::kRecovering) ==
+              v1::JOB_STATE_RECOVERING);
+static_assert(static_cast<int>(JobState::kStopping) == v1::JOB_STATE_STOPPING);
+static_assert(static_cast<int>(JobState::kSucceeded) ==
+              v1::JOB_STATE_SUCCEEDED);
+static_assert(static_cast<int>(JobState::kFailed) == v1::JOB_STATE_FAILED);
+static_assert(static_cast<int>(JobState::kCancelled) ==
+              v1::JOB_STATE_CANCELLED);
+
+Job FromProto(const v1::Job& proto) {
+  Job job;
+  job.id = proto.job_id();
+  FillFromWire(proto.spec(), &job);
+  job.state = FromProto(proto.state());
+  job.reason = proto.reason();
+  job.message = proto.message();
+  job.submitted = ToTime(proto.submitted());
+  if (proto.has_started()) job.started = ToTime(proto.started());
+  if (proto.has_ended()) job.ended = ToTime(proto.ended());
+  job.attempt = proto.attempt();
+  job.generation = proto.generation();
+  job.queue_position = proto.queue_position();
+  for (const v1::Placement& placement : proto.placements()) {
+    job.placements.push_back(
+        {placement.node(), placement.first_rank(), placement.num_ranks()});
+  }
+  FillProgress(proto, &job);
+  return job;
+}
+
+StepSummary FromProto(const v1::StepSummary& proto) {
+  StepSummary step;
+  step.step = proto.step();
+  step.loss = proto.loss();
+  step.step_seconds = proto.step_seconds();
+  step.predicted_seconds = proto.predicted_seconds();
+  step.trained_tokens = proto.trained_tokens();
+  step.idle_share = proto.idle_share();
+  step.predicted_imbalance = proto.predicted_imbalance();
+  step.padding_ratio = proto.padding_ratio();
+  step.gate_seconds = proto.gate_seconds();
+  step.gradient_norm = proto.gradient_norm();
+  step.plan_lead = proto.plan_lead();
+  step.policy = proto.policy();
+  step.lower_bound_seconds = proto.lower_bound_seconds();
+  step.num_micro_batches = proto.num_micro_batches();
+  step.highest_degree = proto.highest_degree();
+  step.slowest_cpu_seconds = proto.slowest_cpu_seconds();
+  step.mean_cpu_seconds = proto.mean_cpu_seconds();
+  return step;
+}
+
+JobEvent FromProto(const v1::JobEvent& proto) {
+  JobEvent event;
+  event.sequence = proto.sequence();
+  event.time = ToTime(proto.time());
+  event.state = FromProto(proto.state());
+  event.reason = proto.reason();
+  event.message = proto.message();
+  event.attempt = proto.attempt();
+  return event;
+}
+
+LogLine FromProto(const v1::LogLine& proto) {
+  LogLine line;
+  line.sequence = proto.sequence();
+  line.time = ToTime(proto.time());
+  line.rank = proto.rank();
+  line.text = proto.text();
+  line.attempt = proto.attempt();
+  return line;
+}
+
+}  // namespace evenstep::client

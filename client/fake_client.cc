@@ -1,0 +1,250 @@
+#include "evenstep/testing/fake_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client/submission.h"
+
+namespace evenstep::client {
+namespace {
+
+constexpr absl::Duration kPollInterval = absl::Milliseconds(2);
+
+absl::Status StreamEnd(const StreamOptions& stream) {
+  if (stream.stop.stop_requested()) return absl::CancelledError("stopped");
+  if (absl::Now() >= stream.deadline) {
+    return absl::DeadlineExceededError("the deadline has passed");
+  }
+  return absl::OkStatus();
+}
+
+bool Matches(const std::vector<JobState>& states, JobState state) {
+  return states.empty() ||
+         std::find(states.begin(), states.end(), state) != states.end();
+}
+
+}  // namespace
+
+absl::Status FakeClient::Find(const std::string& job_id, Entry** entry) {
+  if (!failure_.ok()) return failure_;
+  auto it = entries_.find(job_id);
+  if (it == entries_.end()) {
+    return absl::NotFoundError(absl::StrCat("no job '", job_id, "'"));
+  }
+  *entry = &it->second;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SubmitResult> FakeClient::Submit(const SubmitOptions& options) {
+  EVENSTEP_ASSIGN_OR_RETURN(Submission submission, MakeSubmission(options));
+  SubmitResult result;
+  std::function<void(FakeClient&, const Job&)> script;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    Job& job = result.job;
+    job.id = submission.job_id;
+    FillFromSpec(submission.spec, &job);
+    job.state = JobState::kQueued;
+    job.submitted = now_;
+    auto [it, created] = entries_.try_emplace(job.id);
+    if (!created && it->second.job.job_file != job.job_file) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("job '", job.id, "' exists with another spec"));
+    }
+    result.created = created;
+    if (created) {
+      it->second.job = job;
+      order_.push_back(job.id);
+      script = script_;
+    } else {
+      job = it->second.job;
+    }
+  }
+  if (script) script(*this, result.job);
+  return result;
+}
+
+absl::StatusOr<Job> FakeClient::Get(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  Entry* entry = nullptr;
+  EVENSTEP_RETURN_IF_ERROR(Find(job_id, &entry));
+  return entry->job;
+}
+
+absl::StatusOr<JobPage> FakeClient::List(const ListOptions& options) {
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  size_t skip = 0;
+  if (!options.page_token.empty() &&
+      !absl::SimpleAtoi(options.page_token, &skip)) {
+    return absl::InvalidArgumentError("bad page token");
+  }
+  JobPage page;
+  size_t index = 0;
+  for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
+    const Job& job = entries_.at(*id).job;
+    if (!Matches(options.states, job.state) || index++ < skip) continue;
+    if (page.jobs.size() == static_cast<size_t>(options.page_size)) {
+      page.next_page_token = absl::StrCat(index - 1);
+      break;
+    }
+    page.jobs.push_back(job);
+    page.jobs.back().recent_steps.clear();
+  }
+  return page;
+}
+
+absl::StatusOr<Job> FakeClient::Cancel(const std::string& job_id,
+                                       const std::string& message) {
+  EVENSTEP_ASSIGN_OR_RETURN(Job job, Get(job_id));
+  if (!IsFinal(job.state)) {
+    JobEvent event;
+    event.state = JobState::kCancelled;
+    event.reason = "CANCELLED_BY_USER";
+    event.message = message;
+    AddEvent(job_id, event);
+  }
+  return Get(job_id);
+}
+
+template <typename List>
+absl::StatusOr<bool> FakeClient::WaitForIndex(const std::string& job_id,
+                                              const StreamOptions& stream,
+                                              size_t index, List Entry::*list) {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    EVENSTEP_RETURN_IF_ERROR(StreamEnd(stream));
+    Entry* entry = nullptr;
+    EVENSTEP_RETURN_IF_ERROR(Find(job_id, &entry));
+    if (index < (entry->*list).size()) return true;
+    if (IsFinal(entry->job.state)) return false;
+    changed_.WaitWithTimeout(&mutex_, kPollInterval);
+  }
+}
+
+absl::Status FakeClient::Watch(const std::string& job_id, WatchCursor* cursor,
+                               const StreamOptions& stream,
+                               const WatchHandler& handler) {
+  for (size_t index = 0;; ++index) {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        bool more, WaitForIndex(job_id, stream, index, &Entry::items));
+    if (!more) return absl::OkStatus();
+    Item item;
+    {
+      absl::MutexLock lock(&mutex_);
+      item = entries_.at(job_id).items[index];
+    }
+    const int64_t after =
+        item.is_event ? cursor->after_sequence : cursor->after_step;
+    const int64_t number = item.is_event ? item.event.sequence : item.step.step;
+    if (number <= after) continue;
+    (item.is_event ? cursor->after_sequence : cursor->after_step) = number;
+    WatchItem seen;
+    if (item.is_event) seen.event = &item.event;
+    if (!item.is_event) seen.step = &item.step;
+    if (handler(seen) == Follow::kStop) return absl::OkStatus();
+  }
+}
+
+absl::Status FakeClient::Logs(const std::string& job_id,
+                              const LogOptions& options,
+                              const StreamOptions& stream,
+                              const LogHandler& handler) {
+  for (size_t index = 0;; ++index) {
+    LogLine line;
+    {
+      absl::MutexLock lock(&mutex_);
+      Entry* entry = nullptr;
+      EVENSTEP_RETURN_IF_ERROR(Find(job_id, &entry));
+      const bool exists = index < entry->lines.size();
+      if (!exists && options.mode == LogMode::kSoFar) return absl::OkStatus();
+    }
+    EVENSTEP_ASSIGN_OR_RETURN(
+        bool more, WaitForIndex(job_id, stream, index, &Entry::lines));
+    if (!more) return absl::OkStatus();
+    {
+      absl::MutexLock lock(&mutex_);
+      line = entries_.at(job_id).lines[index];
+    }
+    if (line.sequence <= options.after_sequence) continue;
+    if (handler(line) == Follow::kStop) return absl::OkStatus();
+  }
+}
+
+absl::Status FakeClient::Health() {
+  absl::MutexLock lock(&mutex_);
+  return failure_;
+}
+
+absl::StatusOr<std::string> FakeClient::ServerVersion() {
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  return std::string("0.0.0-fake");
+}
+
+void FakeClient::PutJob(const Job& job) {
+  absl::MutexLock lock(&mutex_);
+  auto [it, created] = entries_.try_emplace(job.id);
+  it->second.job = job;
+  if (created) order_.push_back(job.id);
+  changed_.SignalAll();
+}
+
+void FakeClient::AddEvent(const std::string& job_id, JobEvent event) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = entries_.at(job_id);
+  event.sequence = ++entry.num_events;
+  if (event.time == absl::Time()) event.time = now_;
+  entry.job.state = event.state;
+  entry.job.reason = event.reason;
+  entry.job.message = event.message;
+  if (IsFinal(event.state)) entry.job.ended = event.time;
+  Item item;
+  item.is_event = true;
+  item.event = std::move(event);
+  entry.items.push_back(std::move(item));
+  changed_.SignalAll();
+}
+
+void FakeClient::AddStep(const std::string& job_id, const StepSummary& step) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = entries_.at(job_id);
+  entry.job.recent_steps.push_back(step);
+  entry.job.steps_done = step.step + 1;
+  Item item;
+  item.step = step;
+  entry.items.push_back(std::move(item));
+  changed_.SignalAll();
+}
+
+void FakeClient::AddLog(const std::string& job_id, LogLine line) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = entries_.at(job_id);
+  line.sequence = static_cast<int64_t>(entry.lines.size()) + 1;
+  if (line.time == absl::Time()) line.time = now_;
+  entry.lines.push_back(std::move(line));
+  changed_.SignalAll();
+}
+
+void FakeClient::ScriptSubmit(
+    std::function<void(FakeClient&, const Job&)> script) {
+  absl::MutexLock lock(&mutex_);
+  script_ = std::move(script);
+}
+
+void FakeClient::FailWith(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  failure_ = status;
+  changed_.SignalAll();
+}
+
+void FakeClient::SetNow(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  now_ = now;
+}
+
+}  // namespace evenstep::client

@@ -1,0 +1,262 @@
+#include "client/grpc_client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client/convert.h"
+#include "client/health_check.h"
+#include "client/resume.h"
+#include "client/submission.h"
+#include "rpc/channel.h"
+#include "rpc/errors.h"
+#include "wire/job_spec_proto.h"
+
+namespace evenstep::client {
+namespace {
+
+constexpr char kVersionKey[] = "evenstep-version";
+
+// Says whom we could not reach: gRPC's own sentence names a socket error only.
+absl::Status Explain(const absl::Status& status, const std::string& address) {
+  if (!absl::IsUnavailable(status) || !rpc::ReasonOf(status).empty()) {
+    return status;
+  }
+  return absl::UnavailableError(absl::StrCat("cannot reach the coordinator at ",
+                                             address, ": ", status.message()));
+}
+
+// Cancels the stream when the caller's token asks for it.
+class StreamContext {
+ public:
+  explicit StreamContext(const StreamOptions& stream)
+      : on_stop_(stream.stop, [this] { context_.TryCancel(); }) {
+    if (stream.deadline != absl::InfiniteFuture()) {
+      context_.set_deadline(absl::ToChronoTime(stream.deadline));
+    }
+  }
+  grpc::ClientContext* get() { return &context_; }
+
+ private:
+  grpc::ClientContext context_;
+  std::stop_callback<std::function<void()>> on_stop_;
+};
+
+WatchItem ItemOf(const v1::WatchResponse& response, JobEvent* event,
+                 StepSummary* step) {
+  WatchItem item;
+  if (response.has_event()) {
+    *event = FromProto(response.event());
+    item.event = event;
+  } else if (response.has_step()) {
+    *step = FromProto(response.step());
+    item.step = step;
+  }
+  return item;
+}
+
+}  // namespace
+
+GrpcClient::GrpcClient(const ClientOptions& options)
+    : options_(options),
+      channel_(rpc::MakeChannel(options.coordinator)),
+      stub_(v1::JobService::NewStub(channel_)) {}
+
+absl::Status GrpcClient::Unary(const Call& call) const {
+  RetryOptions retry_options;
+  retry_options.first_budget = options_.retry_budget;
+  retry_options.reconnect_budget = options_.retry_budget;
+  retry_options.on_retry = options_.on_retry;
+  Retry retry(retry_options);
+  while (true) {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, options_.call_timeout);
+    const absl::Status status =
+        Explain(rpc::FromGrpc(call(&context)), options_.coordinator);
+    if (status.ok()) return status;
+    EVENSTEP_RETURN_IF_ERROR(retry.WaitBeforeNextTry(status));
+  }
+}
+
+absl::StatusOr<SubmitResult> GrpcClient::Submit(const SubmitOptions& options) {
+  EVENSTEP_ASSIGN_OR_RETURN(Submission submission, MakeSubmission(options));
+  v1::SubmitRequest request;
+  request.set_job_id(submission.job_id);
+  *request.mutable_spec() = wire::ToProto(submission.spec);
+  v1::SubmitResponse response;
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    return stub_->Submit(context, request, &response);
+  }));
+  return SubmitResult{FromProto(response.job()), response.created()};
+}
+
+absl::StatusOr<Job> GrpcClient::Get(const std::string& job_id) {
+  v1::GetRequest request;
+  request.set_job_id(job_id);
+  v1::GetResponse response;
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    return stub_->Get(context, request, &response);
+  }));
+  return FromProto(response.job());
+}
+
+absl::StatusOr<JobPage> GrpcClient::List(const ListOptions& options) {
+  v1::ListRequest request;
+  for (JobState state : options.states) request.add_states(ToProto(state));
+  request.set_page_size(options.page_size);
+  request.set_page_token(options.page_token);
+  v1::ListResponse response;
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    return stub_->List(context, request, &response);
+  }));
+  JobPage page;
+  for (const v1::Job& job : response.jobs()) {
+    page.jobs.push_back(FromProto(job));
+  }
+  page.next_page_token = response.next_page_token();
+  return page;
+}
+
+absl::StatusOr<Job> GrpcClient::Cancel(const std::string& job_id,
+                                       const std::string& message) {
+  v1::CancelRequest request;
+  request.set_job_id(job_id);
+  request.set_message(message);
+  v1::CancelResponse response;
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    return stub_->Cancel(context, request, &response);
+  }));
+  return FromProto(response.job());
+}
+
+RetryOptions GrpcClient::StreamRetry(const StreamOptions& stream) const {
+  RetryOptions retry;
+  retry.first_budget = options_.retry_budget;
+  retry.reconnect_budget = options_.reconnect_budget;
+  retry.deadline = stream.deadline;
+  retry.stop = stream.stop;
+  retry.on_retry = options_.on_retry;
+  return retry;
+}
+
+absl::StatusOr<bool> GrpcClient::HasEnded(const std::string& job_id) {
+  EVENSTEP_ASSIGN_OR_RETURN(Job job, Get(job_id));
+  return IsFinal(job.state);
+}
+
+absl::Status GrpcClient::OpenWatch(const std::string& job_id,
+                                   const WatchCursor& cursor,
+                                   const StreamOptions& stream,
+                                   const WatchHandler& handler) {
+  v1::WatchRequest request;
+  request.set_job_id(job_id);
+  request.set_after_sequence(cursor.after_sequence);
+  request.set_after_step(cursor.after_step);
+  StreamContext context(stream);
+  auto reader = stub_->Watch(context.get(), request);
+  v1::WatchResponse response;
+  while (reader->Read(&response)) {
+    JobEvent event;
+    StepSummary step;
+    const WatchItem item = ItemOf(response, &event, &step);
+    if (item.event == nullptr && item.step == nullptr) continue;
+    if (handler(item) == Follow::kContinue) continue;
+    context.get()->TryCancel();
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  return Explain(rpc::FromGrpc(reader->Finish()), options_.coordinator);
+}
+
+absl::Status GrpcClient::Watch(const std::string& job_id, WatchCursor* cursor,
+                               const StreamOptions& stream,
+                               const WatchHandler& handler) {
+  Retry retry(StreamRetry(stream));
+  const WatchSource source = {
+      .open =
+          [&](const WatchCursor& from, const WatchHandler& deliver) {
+            return OpenWatch(job_id, from, stream, deliver);
+          },
+      .has_ended = [&] { return HasEnded(job_id); }};
+  return ResumeWatch(source, cursor, &retry, handler);
+}
+
+absl::Status GrpcClient::OpenLogs(const std::string& job_id,
+                                  int64_t after_sequence,
+                                  const LogOptions& options,
+                                  const StreamOptions& stream,
+                                  const LogHandler& handler) {
+  v1::LogsRequest request;
+  request.set_job_id(job_id);
+  request.set_after_sequence(after_sequence);
+  request.set_follow(options.mode == LogMode::kFollow);
+  StreamContext context(stream);
+  auto reader = stub_->Logs(context.get(), request);
+  v1::LogsResponse response;
+  while (reader->Read(&response)) {
+    if (response.dropped() > 0 && options.on_dropped) {
+      options.on_dropped(response.dropped());
+    }
+    for (const v1::LogLine& line : response.lines()) {
+      if (handler(FromProto(line)) == Follow::kContinue) continue;
+      context.get()->TryCancel();
+      reader->Finish();
+      return absl::OkStatus();
+    }
+  }
+  return Explain(rpc::FromGrpc(reader->Finish()), options_.coordinator);
+}
+
+absl::Status GrpcClient::Logs(const std::string& job_id,
+                              const LogOptions& options,
+                              const StreamOptions& stream,
+                              const LogHandler& handler) {
+  Retry retry(StreamRetry(stream));
+  const LogSource source = {
+      .open =
+          [&](int64_t after_sequence, const LogHandler& deliver) {
+            return OpenLogs(job_id, after_sequence, options, stream, deliver);
+          },
+      .has_ended = [&] { return HasEnded(job_id); }};
+  return ResumeLogs(source, options, &retry, handler);
+}
+
+absl::Status GrpcClient::CheckHealth(std::string* version) {
+  bool serving = false;
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    const grpc::Status status = CheckHealthOnce(channel_, context, &serving);
+    const auto& metadata = context->GetServerInitialMetadata();
+    auto found = metadata.find(kVersionKey);
+    if (status.ok() && found != metadata.end()) {
+      version->assign(found->second.data(), found->second.size());
+    }
+    return status;
+  }));
+  if (serving) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "the coordinator at ", options_.coordinator, " does not serve now"));
+}
+
+absl::Status GrpcClient::Health() {
+  std::string version;
+  return CheckHealth(&version);
+}
+
+absl::StatusOr<std::string> GrpcClient::ServerVersion() {
+  std::string version;
+  EVENSTEP_RETURN_IF_ERROR(CheckHealth(&version));
+  if (version.empty()) {
+    return absl::UnimplementedError("the coordinator does not say its version");
+  }
+  return version;
+}
+
+std::unique_ptr<Client> Connect(const ClientOptions& options) {
+  return std::make_unique<GrpcClient>(options);
+}
+
+std::string ErrorReason(const absl::Status& status) {
+  return rpc::ReasonOf(status);
+}
+
+}  // namespace evenstep::client

@@ -1,0 +1,148 @@
+#ifndef EVENSTEP_JOB_H_
+#define EVENSTEP_JOB_H_
+
+// What a coordinator says about jobs, as plain structs: the nouns of the SDK.
+// Copies own their data; nothing here is thread-safe or needs to be. Every
+// duration is in seconds and every share is a fraction of 1, as the names say.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace evenstep::client {
+
+enum class JobState {
+  kUnknown,     // a newer coordinator sent a state this SDK does not know
+  kQueued,      // waits for slots
+  kStarting,    // has slots; trainers start and find each other
+  kRunning,     // trains
+  kRecovering,  // lost members and forms a new generation
+  kStopping,    // is ending; holds its slots until every process is gone
+  kSucceeded,   // trained all steps; weights written
+  kFailed,      // ended with an error: see the reason
+  kCancelled,   // ended on a user's word
+};
+
+// "QUEUED", "RUNNING", ...; also the names in JSON output.
+absl::string_view JobStateName(JobState state);
+// The state of a name, in any case; empty for an unknown name.
+std::optional<JobState> ParseJobState(absl::string_view name);
+// Whether a job in this state never changes again.
+bool IsFinal(JobState state);
+
+struct Placement {
+  std::string node;
+  int first_rank = 0;
+  int num_ranks = 0;
+};
+
+// One committed step, over all ranks.
+struct StepSummary {
+  int64_t step = 0;  // from 0
+  double loss = 0;   // mean per trained token
+  double step_seconds = 0;
+  double predicted_seconds = 0;
+  int64_t trained_tokens = 0;
+  double idle_share = 0;  // measured imbalance
+  double predicted_imbalance = 0;
+  double padding_ratio = 0;
+  double gate_seconds = 0;
+  double gradient_norm = 0;
+  int plan_lead = 0;  // further plans held when the step began
+  std::string policy;
+  double lower_bound_seconds = 0;
+  int num_micro_batches = 0;
+  int highest_degree = 0;
+  double slowest_cpu_seconds = 0;
+  double mean_cpu_seconds = 0;
+};
+
+// Sums over the committed steps of the present or last attempt.
+struct Totals {
+  double step_seconds = 0;
+  double idle_share = 0;
+  double coordination_share = 0;
+  int64_t trained_tokens = 0;
+  double padding_ratio = 0;
+  int64_t steps_with_plan_lead = 0;
+  int64_t steps_after_fourth = 0;
+  int64_t plans_refused = 0;
+};
+
+// What the length index of the job's data says.
+struct DataSummary {
+  int64_t num_samples = 0;
+  int64_t num_too_long = 0;   // left out: longer than max_length
+  int64_t num_bad = 0;        // left out: empty or unreadable
+  int64_t num_truncated = 0;  // cut to max_length
+  int64_t longest_tokens = 0;
+  int64_t total_tokens = 0;
+};
+
+// Costs that plans are made with.
+struct Costs {
+  int64_t micro_batch_fixed_ns = 0;
+  double linear_ns_per_token = 0;
+  double quadratic_ns_per_token2 = 0;
+  int64_t collective_latency_ns = 0;
+  struct Collective {
+    int degree = 0;
+    double ns_per_token = 0;
+  };
+  std::vector<Collective> collective;
+  int64_t step_fixed_ns = 0;
+};
+
+struct Job {
+  std::string id;
+  std::string name;
+  std::string policy;
+  std::string data_source;
+  int ranks = 0;
+  int64_t num_steps = 0;
+  std::string job_file;  // the job as YAML, with its defaults filled in
+
+  JobState state = JobState::kUnknown;
+  std::string reason;   // machine-readable, for example NO_CAPACITY
+  std::string message;  // the same for people, with the numbers
+  absl::Time submitted;
+  std::optional<absl::Time> started;
+  std::optional<absl::Time> ended;
+  int attempt = 0;
+  int64_t generation = 0;
+  int queue_position = 0;  // from 1; 0 when not queued
+  std::vector<Placement> placements;
+  int64_t steps_done = 0;
+  std::vector<StepSummary> recent_steps;  // oldest first
+  Totals totals;
+  std::optional<DataSummary> data;  // absent before the first attempt
+  std::optional<Costs> costs;       // absent before they are measured
+  std::string weights_path;         // on rank 0's node; empty before
+};
+
+// One thing that happened to a job.
+struct JobEvent {
+  int64_t sequence = 0;  // counts up from 1 within a job
+  absl::Time time;
+  JobState state = JobState::kUnknown;  // after the event
+  std::string reason;
+  std::string message;
+  int attempt = 0;
+};
+
+// One line that a trainer or an agent wrote.
+struct LogLine {
+  int64_t sequence = 0;  // counts up from 1 within a job
+  absl::Time time;
+  int rank = 0;  // -1: the agent
+  std::string text;
+  int attempt = 0;
+};
+
+}  // namespace evenstep::client
+
+#endif  // EVENSTEP_JOB_H_

@@ -1,0 +1,58 @@
+#include "client/retry.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace evenstep::client {
+namespace {
+
+constexpr BackoffOptions kBackoff = {.first = absl::Milliseconds(100),
+                                     .cap = absl::Seconds(2)};
+
+}  // namespace
+
+void SleepUnlessStopped(absl::Duration wait, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock<std::mutex> lock(mutex);
+  stopped.wait_for(lock, stop, absl::ToChronoNanoseconds(wait),
+                   [] { return false; });
+}
+
+Retry::Retry(const RetryOptions& options, const Clock& clock,
+             std::function<void(absl::Duration)> sleep)
+    : options_(options),
+      clock_(clock),
+      sleep_(std::move(sleep)),
+      backoff_(kBackoff, RandomUniform()),
+      budget_(options.first_budget) {}
+
+Retry::Retry(const RetryOptions& options)
+    : Retry(options, RealClock(), [stop = options.stop](absl::Duration wait) {
+        SleepUnlessStopped(wait, stop);
+      }) {}
+
+void Retry::Progress() {
+  budget_ = options_.reconnect_budget;
+  failing_since_ = absl::InfiniteDuration();
+  backoff_.Reset();
+}
+
+absl::Status Retry::WaitBeforeNextTry(const absl::Status& failure) {
+  if (options_.stop.stop_requested()) return absl::CancelledError("stopped");
+  if (!absl::IsUnavailable(failure)) return failure;
+  failing_since_ = std::min(failing_since_, clock_.Monotonic());
+  const absl::Duration wait = backoff_.Next();
+  if (clock_.Monotonic() - failing_since_ + wait > budget_) return failure;
+  if (clock_.Wall() + wait > options_.deadline) {
+    return absl::DeadlineExceededError(failure.message());
+  }
+  if (options_.on_retry) options_.on_retry(failure);
+  sleep_(wait);
+  if (options_.stop.stop_requested()) return absl::CancelledError("stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace evenstep::client

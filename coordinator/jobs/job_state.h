@@ -1,0 +1,82 @@
+#ifndef EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_
+#define EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_
+
+// The life of a job: states, actions, and the only moves that exist. Pure; the
+// job manager asks here before it stores and streams a move, so a wrong move is
+// a refused one and never a wrong state.
+//
+//   QUEUED -> STARTING -> RUNNING <-> RECOVERING
+//     |  ^       |           |            |
+//     |  |       +-----------+------------+--> STOPPING --> SUCCEEDED
+//     |  +----------(after = QUEUED)--------------+   |---> FAILED
+//     +----------> CANCELLED                          +---> CANCELLED
+//
+// STOPPING holds the slots until every process of the attempt is confirmed
+// gone, and remembers what follows (`after_stopping`).
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace evenstep::coordinator {
+
+// Numbers are those of the wire's JobState and of the store.
+enum class JobState {
+  kQueued = 1,
+  kStarting = 2,
+  kRunning = 3,
+  kRecovering = 4,
+  kStopping = 5,
+  kSucceeded = 6,
+  kFailed = 7,
+  kCancelled = 8,
+};
+
+inline constexpr JobState kAllJobStates[] = {
+    JobState::kQueued,     JobState::kStarting, JobState::kRunning,
+    JobState::kRecovering, JobState::kStopping, JobState::kSucceeded,
+    JobState::kFailed,     JobState::kCancelled,
+};
+
+enum class JobAction {
+  kAllocate,      // slots are given, trainers start
+  kStart,         // every rank has passed its first gate
+  kLoseMember,    // a new generation must form
+  kRecover,       // it has formed
+  kStop,          // the attempt is to end; says what follows
+  kConfirmGone,   // the last process of the attempt is gone
+  kCancelQueued,  // a user's word before any attempt
+};
+
+inline constexpr JobAction kAllJobActions[] = {
+    JobAction::kAllocate, JobAction::kStart,
+    JobAction::kLoseMember, JobAction::kRecover,
+    JobAction::kStop, JobAction::kConfirmGone,
+    JobAction::kCancelQueued,
+};
+
+struct JobStatus {
+  JobState state = JobState::kQueued;
+  // What follows STOPPING; kQueued (its default) means another attempt.
+  JobState after_stopping = JobState::kQueued;
+
+  friend bool operator==(const JobStatus&, const JobStatus&) = default;
+};
+
+// `after_stopping` counts for kStop only. Stopping again changes what follows
+// only from another attempt to an end: a cancelled job is not queued again, and
+// a first cause is not replaced. FAILED_PRECONDITION for every other move.
+absl::StatusOr<JobStatus> NextStatus(const JobStatus& status, JobAction action,
+                                     JobState after_stopping);
+
+// Nothing happens to the job any more.
+bool IsFinal(JobState state);
+// The job has an attempt whose processes may live.
+bool HoldsSlots(JobState state);
+
+// "QUEUED" and so on.
+absl::string_view JobStateName(JobState state);
+absl::string_view JobActionName(JobAction action);
+
+}  // namespace evenstep::coordinator
+
+#endif  // EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_

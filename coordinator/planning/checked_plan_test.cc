@@ -1,0 +1,80 @@
+#include "coordinator/planning/checked_plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/planner.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+PlanWork Work(planner::Policy policy) {
+  PlanWork work;
+  work.generation = 3;
+  work.step = 9;
+  work.request.samples = {{0, 100, 100}, {1, 40, 40}, {2, 30, 30}};
+  work.request.run.max_length = 100;
+  work.request.cluster.ranks_per_node = {2};
+  work.request.model = {.num_layers = 2, .width = 8, .heads = 2, .kv_heads = 2};
+  work.request.time.linear_ns_per_token = 10;
+  work.request.memory.tokens_per_rank = 100;
+  work.request.options.policy = policy;
+  return work;
+}
+
+TEST(CheckedPlanTest, APlanThatHoldsIsSentWithItsGenerationAndStep) {
+  const PlanOutcome outcome =
+      MakeCheckedPlan(Work(planner::Policy::kEven), RealPlanner(), RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  EXPECT_TRUE(outcome.refusal.ok());
+  EXPECT_EQ(outcome.plan->generation(), 3);
+  EXPECT_EQ(outcome.plan->step(), 9);
+  EXPECT_EQ(outcome.plan->world(), 2);
+  EXPECT_EQ(outcome.plan->policy(), "even");
+  EXPECT_EQ(outcome.plan->trained_tokens(), 170);
+}
+
+TEST(CheckedPlanTest, ACorruptedPlanIsReplacedByStaticAndSaysWhy) {
+  PlannerFunctions planted = RealPlanner();
+  planted.make = [](const planner::PlanRequest& request) {
+    auto plan = planner::MakePlan(request);
+    if (plan.ok() && request.options.policy == planner::Policy::kEven) {
+      plan->micro_batches.front().samples.pop_back();  // a sample is lost
+    }
+    return plan;
+  };
+  const PlanOutcome outcome =
+      MakeCheckedPlan(Work(planner::Policy::kEven), planted, RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  EXPECT_FALSE(outcome.refusal.ok());
+  EXPECT_EQ(outcome.plan->policy(), "static");
+}
+
+TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
+  PlannerFunctions planted = RealPlanner();
+  planted.make = [](const planner::PlanRequest& request)
+      -> absl::StatusOr<planner::Plan> {
+    if (request.options.policy == planner::Policy::kPacked) {
+      return absl::InternalError("planted");
+    }
+    return planner::MakePlan(request);
+  };
+  const PlanOutcome outcome =
+      MakeCheckedPlan(Work(planner::Policy::kPacked), planted, RealClock());
+  ASSERT_TRUE(outcome.plan.ok());
+  EXPECT_THAT(outcome.refusal.message(), HasSubstr("planted"));
+}
+
+TEST(CheckedPlanTest, WhatCannotFitIsAnErrorWithNumbers) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.memory.tokens_per_rank = 20;
+  const PlanOutcome outcome =
+      MakeCheckedPlan(work, RealPlanner(), RealClock());
+  EXPECT_EQ(outcome.plan.status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(outcome.plan.status().message(), HasSubstr("100"));
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

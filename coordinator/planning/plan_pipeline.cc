@@ -1,0 +1,90 @@
+#include "coordinator/planning/plan_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+// Ranks may be a gate apart, and reports of one rank overtake another's: twice
+// the look-ahead, and some more for short ones.
+constexpr int64_t kSlackSteps = 8;
+
+}  // namespace
+
+PlanPipeline::PlanPipeline(const jobspec::JobSpec& spec,
+                           std::vector<int> ranks_per_node, int64_t generation)
+    : spec_(spec),
+      ranks_per_node_(std::move(ranks_per_node)),
+      generation_(generation),
+      costs_(spec.costs) {}
+
+int64_t PlanPipeline::LastAllowedStep() const {
+  return std::min(spec_.steps - 1,
+                  next_step_ + 2 * spec_.look_ahead + kSlackSteps);
+}
+
+absl::Status PlanPipeline::AddLengths(const v1::LengthReport& report) {
+  const int64_t step = report.step();
+  if (step < 0 || step >= spec_.steps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("length report of rank ", report.rank(), " for step ",
+                     step, ": the job has ", spec_.steps, " steps"));
+  }
+  if (step > LastAllowedStep()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "length report of rank ", report.rank(), " for step ", step,
+        ": step ", next_step_, " is not planned yet and look_ahead is ",
+        spec_.look_ahead));
+  }
+  if (step < next_step_) return absl::OkStatus();
+  const StepShape shape{spec_.ranks, spec_.batch_samples,
+                        spec_.data.max_length};
+  return lengths_.try_emplace(step, shape, step).first->second.Add(report);
+}
+
+planner::PlanRequest PlanPipeline::Request(const StepLengths& lengths) const {
+  planner::PlanRequest request;
+  request.samples = lengths.samples();
+  request.run.max_length = spec_.data.max_length;
+  request.cluster.ranks_per_node = ranks_per_node_;
+  request.model = jobspec::ToModelShape(spec_.model);
+  request.time = *costs_;
+  request.memory = jobspec::ToMemoryModel(spec_.memory);
+  request.options.policy = spec_.policy;
+  request.options.recompute_layers = spec_.memory.recompute_layers;
+  return request;
+}
+
+std::optional<PlanWork> PlanPipeline::NextWork() {
+  if (planning_ || !costs_ || !data_agreed_) return std::nullopt;
+  const auto next = lengths_.find(next_step_);
+  if (next == lengths_.end() || !next->second.complete()) return std::nullopt;
+  planning_ = true;
+  PlanWork work{Request(next->second), generation_, next_step_};
+  lengths_.erase(next);
+  ++next_step_;
+  return work;
+}
+
+absl::StatusOr<const v1::StepPlan*> PlanPipeline::Accept(PlanOutcome outcome) {
+  planning_ = false;
+  EVENSTEP_RETURN_IF_ERROR(outcome.plan.status());
+  return &(plans_[outcome.step] = *std::move(outcome.plan));
+}
+
+const v1::StepPlan* PlanPipeline::Find(int64_t step) const {
+  const auto it = plans_.find(step);
+  return it == plans_.end() ? nullptr : &it->second;
+}
+
+std::vector<const v1::StepPlan*> PlanPipeline::HeldPlans() const {
+  std::vector<const v1::StepPlan*> held;
+  for (const auto& [step, plan] : plans_) held.push_back(&plan);
+  return held;
+}
+
+}  // namespace evenstep::coordinator

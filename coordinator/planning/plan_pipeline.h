@@ -1,0 +1,70 @@
+#ifndef EVENSTEP_COORDINATOR_PLANNING_PLAN_PIPELINE_H_
+#define EVENSTEP_COORDINATOR_PLANNING_PLAN_PIPELINE_H_
+
+// Lengths in, plans out, for one attempt: strictly in order of steps, one step
+// being planned at a time, and never more than a bounded number of steps ahead.
+// It holds the plans of steps that are not committed yet, so that an agent that
+// lost its stream can have them again. Single owner: the job manager's thread.
+// Planning itself happens elsewhere: NextWork gives it out, Accept takes what
+// came of it.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/planning/checked_plan.h"
+#include "coordinator/planning/step_lengths.h"
+#include "evenstep/v1/plan.pb.h"
+#include "jobspec/job_spec.h"
+#include "planner/request.h"
+
+namespace evenstep::coordinator {
+
+class PlanPipeline {
+ public:
+  // `ranks_per_node` as placed.
+  PlanPipeline(const jobspec::JobSpec& spec, std::vector<int> ranks_per_node,
+               int64_t generation);
+
+  // Planning begins when costs are known and the ranks agree on the data.
+  void SetCosts(const planner::TimeModel& costs) { costs_ = costs; }
+  void OpenForData() { data_agreed_ = true; }
+
+  // INVALID_ARGUMENT: wrong share or bounds. RESOURCE_EXHAUSTED: further ahead
+  // than the look-ahead allows. Reports for planned steps are repeats: ignored.
+  absl::Status AddLengths(const v1::LengthReport& report);
+
+  // The next step, if it is complete and nothing else is being planned.
+  std::optional<PlanWork> NextWork();
+  // The plan to send. Not ok: as in the outcome; the attempt cannot go on.
+  absl::StatusOr<const v1::StepPlan*> Accept(PlanOutcome outcome);
+
+  // Plan of a step that is not forgotten; nullptr otherwise.
+  const v1::StepPlan* Find(int64_t step) const;
+  // By step.
+  std::vector<const v1::StepPlan*> HeldPlans() const;
+  // The step is committed on all ranks.
+  void Forget(int64_t step) { plans_.erase(step); }
+  int64_t next_step() const { return next_step_; }
+
+ private:
+  int64_t LastAllowedStep() const;
+  planner::PlanRequest Request(const StepLengths& lengths) const;
+
+  const jobspec::JobSpec spec_;
+  const std::vector<int> ranks_per_node_;
+  const int64_t generation_;
+  std::optional<planner::TimeModel> costs_;
+  bool data_agreed_ = false;
+  bool planning_ = false;
+  int64_t next_step_ = 0;  // the first that has no plan
+  std::map<int64_t, StepLengths> lengths_;
+  std::map<int64_t, v1::StepPlan> plans_;
+};
+
+}  // namespace evenstep::coordinator
+
+#endif  // EVENSTEP_COORDINATOR_PLANNING_PLAN_PIPELINE_H_

@@ -1,0 +1,90 @@
+#include "coordinator/planning/step_lengths.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr StepShape kShape{.world = 2, .batch_samples = 3, .max_length = 100};
+
+// Rank's share of step 4 (ids 12, 13, 14) with lengths id * 2.
+v1::LengthReport Report(int rank) {
+  v1::LengthReport report;
+  report.set_step(4);
+  report.set_rank(rank);
+  for (int64_t i = rank; i < 3; i += 2) {
+    report.add_sample_ids(12 + i);
+    report.add_lengths(24 + 2 * i);
+    report.add_trained_tokens(24 + 2 * i);
+  }
+  return report;
+}
+
+TEST(StepLengthsTest, SharesOfAllRanksMakeTheStepInOrder) {
+  StepLengths lengths(kShape, 4);
+  ASSERT_TRUE(lengths.Add(Report(1)).ok());
+  EXPECT_FALSE(lengths.complete());
+  EXPECT_THAT(lengths.MissingRanks(), ElementsAre(0));
+  ASSERT_TRUE(lengths.Add(Report(0)).ok());
+  ASSERT_TRUE(lengths.complete());
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lengths.samples()[i].id, 12 + i);
+    EXPECT_EQ(lengths.samples()[i].length, 24 + 2 * i);
+  }
+}
+
+TEST(StepLengthsTest, ARankWithoutSamplesReportsAnEmptyShare) {
+  StepLengths lengths({.world = 2, .batch_samples = 1, .max_length = 9}, 0);
+  v1::LengthReport empty;
+  empty.set_rank(1);
+  EXPECT_TRUE(lengths.Add(empty).ok());
+  EXPECT_THAT(lengths.MissingRanks(), ElementsAre(0));
+}
+
+TEST(StepLengthsTest, WhatIsNotTheRanksShareIsRefusedWithNumbers) {
+  const auto refusal = [](auto spoil) {
+    StepLengths lengths(kShape, 4);
+    v1::LengthReport report = Report(0);
+    spoil(report);
+    const absl::Status status = lengths.Add(report);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(lengths.MissingRanks().size(), 2u) << "nothing may be kept";
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal([](auto& r) { r.set_rank(2); }), HasSubstr("2 ranks"));
+  EXPECT_THAT(refusal([](auto& r) { r.set_rank(-1); }), HasSubstr("2 ranks"));
+  EXPECT_THAT(refusal([](auto& r) { r.set_sample_ids(1, 13); }),
+              HasSubstr("sample 13 stands where sample 14 belongs"));
+  EXPECT_THAT(refusal([](auto& r) { r.set_lengths(0, 0); }),
+              HasSubstr("sample 12 has length 0"));
+  EXPECT_THAT(refusal([](auto& r) { r.set_lengths(0, 101); }),
+              HasSubstr("length 101; lengths are 1 to max_length = 100"));
+  EXPECT_THAT(refusal([](auto& r) { r.set_trained_tokens(0, 25); }),
+              HasSubstr("25 trained tokens of 24"));
+  EXPECT_THAT(refusal([](auto& r) { r.mutable_lengths()->RemoveLast(); }),
+              HasSubstr("2 ids, 1 lengths"));
+  EXPECT_THAT(refusal([](auto& r) {
+                r.add_sample_ids(16);
+                r.add_lengths(1);
+                r.add_trained_tokens(1);
+              }),
+              HasSubstr("its share of 3 samples is 2"));
+}
+
+TEST(StepLengthsTest, RepeatingAReportIsFineChangingItIsNot) {
+  StepLengths lengths(kShape, 4);
+  ASSERT_TRUE(lengths.Add(Report(0)).ok());
+  EXPECT_TRUE(lengths.Add(Report(0)).ok());
+  EXPECT_FALSE(lengths.complete());
+  v1::LengthReport other = Report(0);
+  other.set_lengths(0, 23);
+  other.set_trained_tokens(0, 23);
+  EXPECT_THAT(lengths.Add(other).message(), HasSubstr("differs"));
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

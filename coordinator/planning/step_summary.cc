@@ -1,0 +1,203 @@
+#include "coordinator/planning/step_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+constexpr int64_t kFirstStepWithLead = 4;  // after the fourth, from 0
+
+std::string Where(const v1::StepReport& report) {
+  return absl::StrCat("step report of rank ", report.rank(), " for step ",
+                      report.step());
+}
+
+bool Contains(const v1::MicroBatch& micro_batch, int rank) {
+  return rank >= micro_batch.first_rank() &&
+         rank < micro_batch.first_rank() + micro_batch.degree();
+}
+
+std::vector<int> MicroBatchesOf(const v1::StepPlan& plan, int rank) {
+  std::vector<int> own;
+  for (int i = 0; i < plan.micro_batches_size(); ++i) {
+    if (Contains(plan.micro_batches(i), rank)) own.push_back(i);
+  }
+  return own;
+}
+
+absl::Status CheckTimes(const v1::StepReport& report) {
+  int64_t least = std::min({report.reduction_ns(), report.optimizer_ns(),
+                            report.step_ns(), report.gate_ns(),
+                            report.cpu_ns(), report.padded_tokens()});
+  for (const v1::MicroBatchTime& time : report.micro_batches()) {
+    least = std::min({least, time.total_ns(), time.collective_ns()});
+  }
+  if (least >= 0 && std::isfinite(report.loss())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      Where(report), ": a time or count is negative, or the loss (",
+      report.loss(), ") is not a number"));
+}
+
+// Times in x's collectives of the ranks of one group.
+int64_t Waiting(const std::vector<int64_t>& collective_ns) {
+  const int64_t least =
+      *std::min_element(collective_ns.begin(), collective_ns.end());
+  int64_t waiting = 0;
+  for (int64_t ns : collective_ns) waiting += ns - least;
+  return waiting;
+}
+
+int64_t TotalWaiting(const std::vector<v1::StepReport>& reports) {
+  std::map<int, std::vector<int64_t>> by_micro_batch;
+  std::vector<int64_t> reduction;
+  for (const v1::StepReport& report : reports) {
+    reduction.push_back(report.reduction_ns());
+    for (const v1::MicroBatchTime& time : report.micro_batches()) {
+      by_micro_batch[time.index()].push_back(time.collective_ns());
+    }
+  }
+  int64_t waiting = Waiting(reduction);
+  for (const auto& [index, times] : by_micro_batch) waiting += Waiting(times);
+  return waiting;
+}
+
+absl::Status CheckAgreement(const std::vector<v1::StepReport>& reports) {
+  const v1::StepReport& first = reports.front();
+  for (const v1::StepReport& report : reports) {
+    if (report.loss() == first.loss() &&
+        report.trained_tokens() == first.trained_tokens()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", first.step(), ": rank ", report.rank(), " has loss ",
+        report.loss(), " over ", report.trained_tokens(), " tokens, rank ",
+        first.rank(), " has ", first.loss(), " over ",
+        first.trained_tokens()));
+  }
+  return absl::OkStatus();
+}
+
+void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
+  v1::StepSummary& summary = figures->summary;
+  int32_t highest_degree = 0;
+  for (const v1::MicroBatch& micro_batch : plan.micro_batches()) {
+    highest_degree = std::max(highest_degree, micro_batch.degree());
+    int64_t tokens = 0;
+    for (int64_t length : micro_batch.lengths()) tokens += length;
+    const int64_t degree = micro_batch.degree();
+    figures->tokens += tokens;
+    figures->padded_tokens += (tokens + degree - 1) / degree * degree;
+  }
+  summary.set_predicted_seconds(plan.predicted_step_ns() / kNsPerSecond);
+  summary.set_predicted_imbalance(plan.predicted_imbalance());
+  summary.set_padding_ratio(plan.padding_ratio());
+  summary.set_policy(plan.policy());
+  summary.set_lower_bound_seconds(plan.lower_bound_ns() / kNsPerSecond);
+  summary.set_num_micro_batches(plan.micro_batches_size());
+  summary.set_highest_degree(highest_degree);
+}
+
+void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
+                        StepFigures* figures) {
+  int64_t slowest_cpu_ns = 0, total_cpu_ns = 0;
+  int32_t lead = reports.front().plan_lead();
+  figures->gate_ns = reports.front().gate_ns();
+  for (const v1::StepReport& report : reports) {
+    figures->step_ns = std::max(figures->step_ns, report.step_ns());
+    figures->gate_ns = std::min(figures->gate_ns, report.gate_ns());
+    slowest_cpu_ns = std::max(slowest_cpu_ns, report.cpu_ns());
+    total_cpu_ns += report.cpu_ns();
+    lead = std::min(lead, report.plan_lead());
+  }
+  const double world = static_cast<double>(reports.size());
+  v1::StepSummary& summary = figures->summary;
+  summary.set_step_seconds(figures->step_ns / kNsPerSecond);
+  summary.set_gate_seconds(figures->gate_ns / kNsPerSecond);
+  summary.set_slowest_cpu_seconds(slowest_cpu_ns / kNsPerSecond);
+  summary.set_mean_cpu_seconds(total_cpu_ns / world / kNsPerSecond);
+  summary.set_plan_lead(lead);
+  if (figures->step_ns > 0) {
+    summary.set_idle_share(figures->waiting_ns / (world * figures->step_ns));
+  }
+}
+
+double Ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+}  // namespace
+
+absl::Status CheckStepReport(const v1::StepPlan& plan,
+                             const v1::StepReport& report) {
+  if (report.rank() < 0 || report.rank() >= plan.world()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(report), ": the job has ", plan.world(), " ranks"));
+  }
+  std::vector<int> reported;
+  for (const v1::MicroBatchTime& time : report.micro_batches()) {
+    reported.push_back(time.index());
+  }
+  if (reported != MicroBatchesOf(plan, report.rank())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Where(report),
+        ": its micro-batches are not those that the plan gives the rank"));
+  }
+  return CheckTimes(report);
+}
+
+absl::StatusOr<StepFigures> SummariseStep(
+    const v1::StepPlan& plan, const std::vector<v1::StepReport>& reports) {
+  if (reports.empty() || static_cast<int>(reports.size()) != plan.world()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step ", plan.step(), ": ", reports.size(),
+                     " reports for ", plan.world(), " ranks"));
+  }
+  EVENSTEP_RETURN_IF_ERROR(CheckAgreement(reports));
+  StepFigures figures;
+  v1::StepSummary& summary = figures.summary;
+  summary.set_step(plan.step());
+  summary.set_loss(reports.front().loss());
+  summary.set_trained_tokens(reports.front().trained_tokens());
+  summary.set_gradient_norm(reports.front().gradient_norm());
+  figures.waiting_ns = TotalWaiting(reports);
+  AddPlanFigures(plan, &figures);
+  AddMeasuredFigures(reports, &figures);
+  return figures;
+}
+
+void StepTotals::Add(const StepFigures& figures) {
+  const v1::StepSummary& summary = figures.summary;
+  step_ns_ += figures.step_ns;
+  waiting_ns_ += figures.waiting_ns;
+  gate_ns_ += figures.gate_ns;
+  trained_tokens_ += summary.trained_tokens();
+  tokens_ += figures.tokens;
+  padded_tokens_ += figures.padded_tokens;
+  if (summary.step() < kFirstStepWithLead) return;
+  ++steps_after_fourth_;
+  const bool is_last = summary.step() + 1 >= num_steps_;
+  if (summary.plan_lead() >= 1 || is_last) ++steps_with_plan_lead_;
+}
+
+v1::JobTotals StepTotals::ToProto() const {
+  v1::JobTotals totals;
+  totals.set_step_seconds(step_ns_ / kNsPerSecond);
+  totals.set_idle_share(
+      Ratio(waiting_ns_, static_cast<double>(world_) * step_ns_));
+  totals.set_coordination_share(Ratio(gate_ns_, step_ns_));
+  totals.set_trained_tokens(trained_tokens_);
+  totals.set_padding_ratio(Ratio(padded_tokens_ - tokens_, padded_tokens_));
+  totals.set_steps_with_plan_lead(steps_with_plan_lead_);
+  totals.set_steps_after_fourth(steps_after_fourth_);
+  totals.set_plans_refused(plans_refused_);
+  return totals;
+}
+
+}  // namespace evenstep::coordinator

@@ -1,0 +1,281 @@
+#include "worker/trainer/comm/gloo_communicator.h"
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "worker/trainer/comm/exchange.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using Buffer = gloo::transport::UnboundBuffer;
+using Deadline = std::chrono::steady_clock::time_point;
+
+// Carries an absl::Status through Gloo's rendezvous, which knows exceptions
+// only.
+struct StoreError : std::exception {
+  explicit StoreError(absl::Status status) : status(std::move(status)) {}
+  const char* what() const noexcept override { return "rendezvous failed"; }
+  const absl::Status status;
+};
+
+// The one place where Gloo's exceptions become values.
+template <typename Body>
+absl::Status Translate(absl::string_view what, const Body& body) {
+  try {
+    return body();
+  } catch (const StoreError& error) {
+    return error.status;
+  } catch (const gloo::IoException& error) {
+    const std::string text = absl::StrCat(what, ": ", error.what());
+    if (absl::StrContains(text, "imed out")) {
+      return absl::DeadlineExceededError(text);
+    }
+    return absl::UnavailableError(text);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(what, ": ", error.what()));
+  }
+}
+
+// Gloo's view of a RendezvousStore, under one group's key.
+class StoreAdapter : public gloo::rendezvous::Store {
+ public:
+  StoreAdapter(RendezvousStore* store, std::string scope,
+               absl::Duration timeout)
+      : store_(store), scope_(std::move(scope)), timeout_(timeout) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    absl::Status status =
+        store_->Set(Scoped(key), std::string(data.begin(), data.end()));
+    if (!status.ok()) throw StoreError(std::move(status));
+  }
+
+  std::vector<char> get(const std::string& key) override {
+    wait({key});
+    const std::string& value = values_.at(key);
+    return {value.begin(), value.end()};
+  }
+
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) {
+      if (values_.contains(key)) continue;
+      absl::StatusOr<std::string> value = store_->Get(Scoped(key), timeout_);
+      if (!value.ok()) throw StoreError(std::move(value).status());
+      values_[key] = *std::move(value);
+    }
+  }
+
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& /*timeout*/) override {
+    wait(keys);
+  }
+
+ private:
+  std::string Scoped(const std::string& key) const {
+    return absl::StrCat(scope_, "/", key);
+  }
+
+  RendezvousStore* const store_;
+  const std::string scope_;
+  const absl::Duration timeout_;
+  std::map<std::string, std::string> values_;
+};
+
+// Messages meet by slot. Kind and size are part of it, so that ranks which
+// disagree reach the time-out; unequal sizes under one slot would end the
+// process from Gloo's own thread.
+uint64_t Slot(uint64_t sequence, CollectiveKind kind, int64_t bytes) {
+  return (sequence << 44) | (static_cast<uint64_t>(kind) << 40) |
+         (static_cast<uint64_t>(bytes) & ((uint64_t{1} << 40) - 1));
+}
+
+// Buffers of the exchange in progress. Empty runs have none.
+struct Transfer {
+  std::vector<std::unique_ptr<Buffer>> sends;
+  std::vector<std::unique_ptr<Buffer>> receives;
+};
+
+class GlooExchange : public Exchange {
+ public:
+  explicit GlooExchange(std::shared_ptr<gloo::rendezvous::Context> context)
+      : context_(std::move(context)) {}
+
+  int rank() const override { return context_->rank; }
+  int size() const override { return context_->size; }
+  absl::Status Run(CollectiveKind kind, absl::Span<const SendRun> sends,
+                   absl::Span<const ReceiveRun> receives) override;
+  void Abort(absl::string_view why) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Transfer Post(CollectiveKind kind, absl::Span<const SendRun> sends,
+                absl::Span<const ReceiveRun> receives);
+  absl::Status Wait(const Transfer& transfer);
+  // Tells Abort which buffers are being waited for; nullptr: none.
+  absl::Status Publish(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::shared_ptr<gloo::rendezvous::Context> context_;
+  uint64_t sequence_ = 0;
+  absl::Mutex mutex_;
+  Transfer* current_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+absl::Status GlooExchange::Run(CollectiveKind kind,
+                               absl::Span<const SendRun> sends,
+                               absl::Span<const ReceiveRun> receives) {
+  if (sends[rank()].bytes > 0) {
+    std::memcpy(receives[rank()].data, sends[rank()].data, sends[rank()].bytes);
+  }
+  Transfer transfer;
+  absl::Status status = Translate(CollectiveName(kind), [&] {
+    transfer = Post(kind, sends, receives);
+    EVENSTEP_RETURN_IF_ERROR(Publish(&transfer));
+    return Wait(transfer);
+  });
+  absl::MutexLock lock(&mutex_);
+  current_ = nullptr;
+  failed_ = !status.ok();
+  return status;
+}
+
+Transfer GlooExchange::Post(CollectiveKind kind,
+                            absl::Span<const SendRun> sends,
+                            absl::Span<const ReceiveRun> receives) {
+  ++sequence_;
+  Transfer transfer;
+  for (int offset = 1; offset < size(); ++offset) {
+    const int from = (rank() + size() - offset) % size();
+    if (receives[from].bytes == 0) continue;
+    transfer.receives.push_back(context_->createUnboundBuffer(
+        receives[from].data, receives[from].bytes));
+    transfer.receives.back()->recv(from,
+                                   Slot(sequence_, kind, receives[from].bytes));
+  }
+  for (int offset = 1; offset < size(); ++offset) {
+    const int to = (rank() + offset) % size();
+    if (sends[to].bytes == 0) continue;
+    // Gloo's buffers are writable, but sending only reads.
+    transfer.sends.push_back(context_->createUnboundBuffer(
+        const_cast<std::byte*>(sends[to].data), sends[to].bytes));
+    transfer.sends.back()->send(to, Slot(sequence_, kind, sends[to].bytes));
+  }
+  return transfer;
+}
+
+absl::Status GlooExchange::Publish(Transfer* transfer) {
+  absl::MutexLock lock(&mutex_);
+  if (aborted_) return absl::AbortedError("aborted");
+  current_ = transfer;
+  return absl::OkStatus();
+}
+
+absl::Status GlooExchange::Wait(const Transfer& transfer) {
+  const Deadline deadline =
+      std::chrono::steady_clock::now() + context_->getTimeout();
+  // A wait of 0 would mean for ever.
+  const auto left = [deadline] {
+    const auto until = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    return std::max(until, std::chrono::milliseconds(1));
+  };
+  for (const auto& buffer : transfer.receives) {
+    if (!buffer->waitRecv(left())) return absl::AbortedError("aborted");
+  }
+  for (const auto& buffer : transfer.sends) {
+    if (!buffer->waitSend(left())) return absl::AbortedError("aborted");
+  }
+  return absl::OkStatus();
+}
+
+void GlooExchange::Abort(absl::string_view /*why*/) {
+  absl::MutexLock lock(&mutex_);
+  aborted_ = true;
+  // After an error the context must not be touched; destroying it is enough.
+  if (failed_) return;
+  if (current_ != nullptr) {
+    for (const auto& buffer : current_->receives) buffer->abortWaitRecv();
+    for (const auto& buffer : current_->sends) buffer->abortWaitSend();
+  }
+  // Peers that wait for this rank see the connection close.
+  Translate("close", [this] {
+    context_->closeConnections();
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+class GlooFactory : public CommunicatorFactory {
+ public:
+  GlooFactory(std::shared_ptr<gloo::transport::Device> device,
+              const GlooOptions& options, RendezvousStore* store)
+      : device_(std::move(device)), options_(options), store_(store) {}
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Create(
+      const std::string& key, const RankBlock& block, int world_rank) override {
+    if (!block.Contains(world_rank)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", world_rank, " is not among the ", block.degree,
+                       " ranks from ", block.first_rank));
+    }
+    std::shared_ptr<gloo::rendezvous::Context> context;
+    EVENSTEP_RETURN_IF_ERROR(
+        Translate(absl::StrCat("setting up group ", key), [&] {
+          context = std::make_shared<gloo::rendezvous::Context>(
+              world_rank - block.first_rank, block.degree);
+          context->setTimeout(absl::ToChronoMilliseconds(options_.timeout));
+          StoreAdapter adapter(store_, key, options_.timeout);
+          context->connectFullMesh(adapter, device_);
+          return absl::OkStatus();
+        }));
+    auto communicator = MakeMeshCommunicator(
+        std::make_unique<GlooExchange>(std::move(context)));
+    EVENSTEP_RETURN_IF_ERROR(communicator->Barrier());
+    return communicator;
+  }
+
+ private:
+  std::shared_ptr<gloo::transport::Device> device_;
+  const GlooOptions options_;
+  RendezvousStore* const store_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeGlooFactory(
+    const GlooOptions& options, RendezvousStore* store) {
+  if (options.listen_host.empty()) {
+    return absl::InvalidArgumentError("no host to listen on for peers");
+  }
+  if (options.timeout < absl::Milliseconds(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("time-out of collectives is ",
+                     absl::FormatDuration(options.timeout), ", below 1 ms"));
+  }
+  std::shared_ptr<gloo::transport::Device> device;
+  absl::Status status =
+      Translate(absl::StrCat("listening on ", options.listen_host), [&] {
+        gloo::transport::tcp::attr attributes;
+        attributes.hostname = options.listen_host;
+        device = gloo::transport::tcp::CreateDevice(attributes);
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return absl::UnavailableError(status.message());
+  return std::make_unique<GlooFactory>(std::move(device), options, store);
+}
+
+}  // namespace evenstep::trainer

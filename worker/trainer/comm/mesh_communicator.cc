@@ -1,0 +1,299 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "worker/trainer/comm/exchange.h"
+
+namespace evenstep::trainer {
+namespace {
+
+// Below this, an all-reduce sends everything to everyone in one round; above,
+// each rank sums a part and hands it out, in two.
+constexpr int64_t kOneRoundBytes = 64 << 10;
+
+using Clock = std::chrono::steady_clock;
+
+// Adds the life of the scope to a counter.
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(std::atomic<int64_t>* total_ns)
+      : total_ns_(total_ns), start_(Clock::now()) {}
+  ~ScopedTimer() {
+    *total_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      Clock::now() - start_)
+                      .count();
+  }
+
+ private:
+  std::atomic<int64_t>* const total_ns_;
+  const Clock::time_point start_;
+};
+
+struct Sum {
+  template <typename T>
+  static T Of(T a, T b) {
+    return a + b;
+  }
+};
+struct Min {
+  static int64_t Of(int64_t a, int64_t b) { return std::min(a, b); }
+};
+
+// into = parts[0] op parts[1] op ..., in this order on every rank.
+template <typename Op, typename T>
+void Fold(const T* parts, int num_parts, int64_t count, T* into) {
+  std::copy(parts, parts + count, into);
+  for (int p = 1; p < num_parts; ++p) {
+    const T* part = parts + p * count;
+    for (int64_t i = 0; i < count; ++i) into[i] = Op::Of(into[i], part[i]);
+  }
+}
+
+const std::byte* Bytes(const void* data) {
+  return static_cast<const std::byte*>(data);
+}
+std::byte* Bytes(void* data) { return static_cast<std::byte*>(data); }
+
+template <typename Run, typename Pointer>
+std::vector<Run> EndToEnd(Pointer data, absl::Span<const int64_t> bytes) {
+  std::vector<Run> runs;
+  runs.reserve(bytes.size());
+  for (int64_t count : bytes) {
+    runs.push_back({data, count});
+    data += count;
+  }
+  return runs;
+}
+
+// Contiguous share [begin, end) of `count` elements that rank p sums.
+std::pair<int64_t, int64_t> Share(int64_t count, int size, int p) {
+  const int64_t chunk = (count + size - 1) / size;
+  return {std::min(count, p * chunk), std::min(count, (p + 1) * chunk)};
+}
+
+class MeshCommunicator : public Communicator {
+ public:
+  explicit MeshCommunicator(std::unique_ptr<Exchange> exchange)
+      : exchange_(std::move(exchange)) {}
+
+  int rank() const override { return exchange_->rank(); }
+  int size() const override { return exchange_->size(); }
+  int64_t collective_ns() const override { return collective_ns_; }
+
+  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
+                         void* recv,
+                         absl::Span<const int64_t> recv_bytes) override;
+  absl::Status AllGatherv(const void* send, void* recv,
+                          absl::Span<const int64_t> recv_bytes) override;
+  absl::Status AllReduceSum(absl::Span<float> values) override {
+    return AllReduce<Sum>(values);
+  }
+  absl::Status AllReduceSum(absl::Span<double> values) override {
+    return AllReduce<Sum>(values);
+  }
+  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
+    return AllReduce<Sum>(values);
+  }
+  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
+    return AllReduce<Min>(values);
+  }
+  absl::Status Broadcast(void* data, int64_t bytes, int root) override;
+  absl::Status Barrier() override;
+  void Abort(absl::string_view why) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  template <typename Op, typename T>
+  absl::Status AllReduce(absl::Span<T> values);
+  template <typename Op, typename T>
+  absl::Status AllReduceInOneRound(absl::Span<T> values);
+  template <typename Op, typename T>
+  absl::Status AllReduceByShares(absl::Span<T> values);
+
+  absl::Status CheckCounts(absl::Span<const int64_t> bytes,
+                           absl::string_view what) const;
+  absl::Status Run(CollectiveKind kind, absl::Span<const SendRun> sends,
+                   absl::Span<const ReceiveRun> receives)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the first error and returns it.
+  absl::Status Break(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status state() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return state_;
+  }
+  template <typename T>
+  T* Scratch(int64_t count) {
+    scratch_.resize(std::max(scratch_.size(), count * sizeof(T)));
+    return reinterpret_cast<T*>(scratch_.data());
+  }
+
+  const std::unique_ptr<Exchange> exchange_;
+  std::atomic<int64_t> collective_ns_ = 0;
+  std::vector<std::byte> scratch_;
+  mutable absl::Mutex mutex_;
+  absl::Status state_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status MeshCommunicator::Run(CollectiveKind kind,
+                                   absl::Span<const SendRun> sends,
+                                   absl::Span<const ReceiveRun> receives) {
+  EVENSTEP_RETURN_IF_ERROR(state());
+  ScopedTimer timer(&collective_ns_);
+  absl::Status status = exchange_->Run(kind, sends, receives);
+  if (status.ok()) return status;
+  return Break(std::move(status));
+}
+
+absl::Status MeshCommunicator::Break(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  if (state_.ok()) state_ = std::move(error);
+  return state_;
+}
+
+void MeshCommunicator::Abort(absl::string_view why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!state_.ok()) return;
+    state_ = absl::AbortedError(absl::StrCat("collectives aborted: ", why));
+  }
+  exchange_->Abort(why);
+}
+
+absl::Status MeshCommunicator::CheckCounts(absl::Span<const int64_t> bytes,
+                                           absl::string_view what) const {
+  if (static_cast<int>(bytes.size()) != size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        bytes.size(), " ", what, " counts for a group of ", size(), " ranks"));
+  }
+  for (int64_t count : bytes) {
+    if (count < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a ", what, " count is negative: ", count));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeshCommunicator::AllToAllv(const void* send,
+                                         absl::Span<const int64_t> send_bytes,
+                                         void* recv,
+                                         absl::Span<const int64_t> recv_bytes) {
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(send_bytes, "send"));
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, "receive"));
+  return Run(CollectiveKind::kAllToAll,
+             EndToEnd<SendRun>(Bytes(send), send_bytes),
+             EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
+}
+
+absl::Status MeshCommunicator::AllGatherv(
+    const void* send, void* recv, absl::Span<const int64_t> recv_bytes) {
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, "receive"));
+  const std::vector<SendRun> sends(size(), {Bytes(send), recv_bytes[rank()]});
+  return Run(CollectiveKind::kAllGather, sends,
+             EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
+}
+
+absl::Status MeshCommunicator::Broadcast(void* data, int64_t bytes, int root) {
+  if (root < 0 || root >= size() || bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "broadcast of ", bytes, " bytes from rank ", root, " of ", size()));
+  }
+  std::vector<SendRun> sends(size());
+  std::vector<ReceiveRun> receives(size());
+  if (rank() == root) {
+    sends.assign(size(), {Bytes(data), bytes});
+    sends[root].bytes = 0;
+  } else {
+    receives[root] = {Bytes(data), bytes};
+  }
+  return Run(CollectiveKind::kBroadcast, sends, receives);
+}
+
+absl::Status MeshCommunicator::Barrier() {
+  const std::byte mine{};
+  std::vector<std::byte> theirs(size());
+  const std::vector<SendRun> sends(size(), {&mine, 1});
+  std::vector<ReceiveRun> receives(size());
+  for (int p = 0; p < size(); ++p) receives[p] = {&theirs[p], 1};
+  return Run(CollectiveKind::kBarrier, sends, receives);
+}
+
+template <typename Op, typename T>
+absl::Status MeshCommunicator::AllReduce(absl::Span<T> values) {
+  if (size() == 1) return state();
+  const int64_t bytes = static_cast<int64_t>(values.size() * sizeof(T));
+  if (bytes <= kOneRoundBytes) return AllReduceInOneRound<Op>(values);
+  return AllReduceByShares<Op>(values);
+}
+
+template <typename Op, typename T>
+absl::Status MeshCommunicator::AllReduceInOneRound(absl::Span<T> values) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+  T* parts = Scratch<T>(count * size());
+  const std::vector<SendRun> sends(size(), {Bytes(values.data()), bytes});
+  EVENSTEP_RETURN_IF_ERROR(Run(
+      CollectiveKind::kReduceGather, sends,
+      EndToEnd<ReceiveRun>(Bytes(parts), std::vector<int64_t>(size(), bytes))));
+  Fold<Op>(parts, size(), count, values.data());
+  return absl::OkStatus();
+}
+
+template <typename Op, typename T>
+absl::Status MeshCommunicator::AllReduceByShares(absl::Span<T> values) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  const int64_t element = sizeof(T);
+  const auto [begin, end] = Share(count, size(), rank());
+  const int64_t own = end - begin;
+  T* parts = Scratch<T>(own * size());
+  std::vector<SendRun> sends(size());
+  std::vector<ReceiveRun> receives(size());
+  for (int p = 0; p < size(); ++p) {
+    const auto [from, to] = Share(count, size(), p);
+    sends[p] = {Bytes(values.data() + from), (to - from) * element};
+    receives[p] = {Bytes(parts + p * own), own * element};
+  }
+  EVENSTEP_RETURN_IF_ERROR(
+      Run(CollectiveKind::kReduceScatter, sends, receives));
+  Fold<Op>(parts, size(), own, values.data() + begin);
+  for (int p = 0; p < size(); ++p) {
+    const auto [from, to] = Share(count, size(), p);
+    receives[p] = {Bytes(values.data() + from), (to - from) * element};
+    sends[p] = {Bytes(values.data() + begin), own * element};
+  }
+  sends[rank()].bytes = receives[rank()].bytes = 0;
+  return Run(CollectiveKind::kReduceGather, sends, receives);
+}
+
+}  // namespace
+
+absl::string_view CollectiveName(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllToAll:
+      return "all-to-all";
+    case CollectiveKind::kAllGather:
+      return "all-gather";
+    case CollectiveKind::kReduceScatter:
+      return "all-reduce (first half)";
+    case CollectiveKind::kReduceGather:
+      return "all-reduce";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kBarrier:
+      return "barrier";
+  }
+  return "unknown collective";
+}
+
+std::unique_ptr<Communicator> MakeMeshCommunicator(
+    std::unique_ptr<Exchange> exchange) {
+  return std::make_unique<MeshCommunicator>(std::move(exchange));
+}
+
+}  // namespace evenstep::trainer

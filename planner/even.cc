@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "planner/block_tree.h"
+#include "planner/exact.h"
+#include "planner/kicks.h"
 #include "planner/level_fill.h"
 #include "planner/local_search.h"
 #include "planner/policies.h"
@@ -23,6 +25,9 @@ constexpr std::array<int64_t, 12> kTargetsPerMille = {
     1, 3, 6, 10, 20, 35, 60, 90, 140, 200, 300, 450};
 constexpr size_t kNumImproved = 3;
 constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
+// Fixed costs count as large from a 16th of a full micro-batch.
+constexpr int64_t kFixedShareDivisor = 16;
+constexpr int kMaxFloors = 4;
 
 // The fastest placements seen.
 class Best {
@@ -54,13 +59,30 @@ void OfferOtherPolicies(const PolicyInput& input, Best& best) {
   }
 }
 
-std::vector<TreePacking> FillForTargets(const BlockTree& tree,
-                                        const CostTable& table,
-                                        int64_t bound_ns) {
+// Levels below which nothing is placed, by `floor`: 0 always; wider ones where
+// fixed costs are a large part of a full micro-batch of one rank.
+int NumFloors(const CostTable& table) {
+  int64_t work_ns = 0;
+  int64_t tokens = 0;
+  for (int i = 0; i < table.num_samples(); ++i) {
+    work_ns += table.sample_ns(0, i);
+    tokens += table.length(i);
+  }
+  const int64_t num_full =
+      std::max<int64_t>(1, tokens / table.capacity_tokens(0));
+  if (table.fixed_ns(0) < work_ns / num_full / kFixedShareDivisor) return 1;
+  return std::min(kMaxFloors, table.num_degrees());
+}
+
+std::vector<TreePacking> BestFills(const BlockTree& tree,
+                                   const CostTable& table, int num_floors,
+                                   int64_t bound_ns) {
   std::vector<TreePacking> fills;
-  for (int64_t per_mille : kTargetsPerMille) {
-    const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
-    fills.push_back(FillLevels(tree, table, {target_ns, 0}));
+  for (int floor = 0; floor < num_floors; ++floor) {
+    for (int64_t per_mille : kTargetsPerMille) {
+      const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
+      fills.push_back(FillLevels(tree, table, {target_ns, floor}));
+    }
   }
   std::stable_sort(fills.begin(), fills.end(),
                    [](const TreePacking& a, const TreePacking& b) {
@@ -70,23 +92,35 @@ std::vector<TreePacking> FillForTargets(const BlockTree& tree,
   return fills;
 }
 
+TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
+                      int64_t bound_ns) {
+  const int64_t stop_ns = bound_ns + bound_ns / kGoodEnoughDivisor;
+  int64_t trials_left = input.request.options.work_budget;
+  std::vector<TreePacking> packings =
+      BestFills(tree, input.table, NumFloors(input.table), bound_ns);
+  size_t best = 0;
+  for (size_t k = 0; k < packings.size(); ++k) {
+    ImprovePacking(packings[k], stop_ns, trials_left);
+    if (packings[k].PeakNs() < packings[best].PeakNs()) best = k;
+  }
+  if (input.table.num_samples() <= kMaxKickedSamples) {
+    KickPacking(packings[best], stop_ns, trials_left);
+  }
+  return std::move(packings[best]);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
-  Best best(input);
-  OfferOtherPolicies(input, best);
+  const int num_ranks = input.request.cluster.num_ranks();
+  const BlockTree tree(
+      num_ranks, LegalDegreesFor(num_ranks, input.request.model), input.costs);
+  if (ExactIsAffordable(input, tree)) return PlaceExactly(input, tree);
   const int64_t bound_ns =
       input.bound.step_ns - input.request.time.step_fixed_ns;
-  const int64_t stop_ns = bound_ns + bound_ns / kGoodEnoughDivisor;
-  const BlockTree tree(
-      input.request.cluster.num_ranks(),
-      LegalDegreesFor(input.request.cluster.num_ranks(), input.request.model),
-      input.costs);
-  int64_t trials_left = input.request.options.work_budget;
-  for (TreePacking& packing : FillForTargets(tree, input.table, bound_ns)) {
-    ImprovePacking(packing, stop_ns, trials_left);
-    best.Offer(packing.ToPlacements());
-  }
+  Best best(input);
+  OfferOtherPolicies(input, best);
+  best.Offer(SearchFor(input, tree, bound_ns).ToPlacements());
   return best.Take();
 }
 

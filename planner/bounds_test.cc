@@ -1,0 +1,133 @@
+#include "planner/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/planner.h"
+#include "planner/testing/brute_force.h"
+#include "planner/testing/random_request.h"
+#include "planner/testing/shared_batches.h"
+
+namespace evenstep::planner {
+namespace {
+
+// Second implementation of the destructive bound: floating point, straight from
+// 10-planning, nominal speeds, no recompute.
+double ReferenceBoundNs(const PlanRequest& request) {
+  const TimeModel& time = request.time;
+  const double cap = static_cast<double>(request.memory.tokens_per_rank);
+  auto possible = [&](double limit) {
+    double total = 0;
+    for (const Sample& sample : request.samples) {
+      const double s = static_cast<double>(sample.length);
+      double least = INFINITY;
+      for (int d : LegalDegrees(request)) {
+        if (s > cap * d) continue;
+        double beta = 0;
+        for (const auto& entry : time.collective) {
+          beta = entry.ns_per_token;
+          if (entry.degree >= d) break;
+        }
+        const double fixed =
+            time.micro_batch_fixed_ns +
+            (d > 1 ? 8.0 * request.model.num_layers * time.collective_latency_ns
+                   : 0.0);
+        const double work =
+            (time.quadratic_ns_per_token2 * s * s +
+             time.linear_ns_per_token * s + (d > 1 ? beta * s : 0)) /
+            d;
+        if (work + fixed > limit) continue;
+        least = std::min(least, d * work + fixed * s / cap);
+      }
+      total += least;
+    }
+    return total <= limit * request.cluster.num_ranks();
+  };
+  double low = 0, high = 1;
+  while (!possible(high)) high *= 2;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (possible(middle) ? high : low) = middle;
+  }
+  return high + time.step_fixed_ns;
+}
+
+LowerBound BoundOf(const PlanRequest& request) {
+  const CostModel costs(request, request.options.recompute_layers);
+  return ComputeLowerBound(request, costs, CostTable(request, costs));
+}
+
+TEST(BoundsTest, AgreesWithASecondImplementationOnTheSharedBatches) {
+  for (const auto& batch : testing::SharedBatches()) {
+    auto request = testing::LoadSharedBatch(batch);
+    if (!request.ok()) GTEST_SKIP() << request.status();
+    const double reference_ns = ReferenceBoundNs(*request);
+    EXPECT_NEAR(BoundOf(*request).step_ns / reference_ns, 1, 2e-6)
+        << batch.name;
+  }
+}
+
+TEST(BoundsTest, IsNotBelowASecondImplementationOnRandomRequests) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {64, 40});
+    request.cluster.rank_speed.clear();
+    request.options.recompute_layers = 0;
+    if (!MakePlan(request).ok()) continue;
+    const double reference_ns = ReferenceBoundNs(request);
+    // Every sample's cost is rounded down to whole nanoseconds, per rank.
+    const double rounding_ns = 100 + reference_ns * 3e-6;
+    EXPECT_GE(BoundOf(request).step_ns, reference_ns - rounding_ns) << seed;
+  }
+}
+
+TEST(BoundsTest, NeverExceedsTheOptimumOfSmallCases) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const PlanRequest request = testing::RandomRequest(seed, {4, 4});
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    if (!optimum_ns.ok()) continue;
+    ++solved;
+    EXPECT_LE(BoundOf(request).step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 200);
+}
+
+TEST(BoundsTest, NamesTheAreaWhereRanksAreSimplyFull) {
+  std::vector<int64_t> lengths(64, 10);
+  const LowerBound bound = BoundOf(testing::SimpleRequest(2, 1000, lengths));
+  EXPECT_EQ(bound.kind, BoundKind::kArea);
+  EXPECT_EQ(bound.step_ns, 320'000'000);
+}
+
+TEST(BoundsTest, NamesTheLongestSampleWhereItDecides) {
+  PlanRequest request = testing::SimpleRequest(4, 1000, {100, 1, 1});
+  request.model.heads = request.model.kv_heads = 1;
+  const LowerBound bound = BoundOf(request);
+  EXPECT_EQ(bound.kind, BoundKind::kLongest);
+  EXPECT_EQ(bound.step_ns, 100'000'000);
+}
+
+TEST(BoundsTest, NamesMemoryWhereMicroBatchesAreForced) {
+  // Three samples of 6 under a cap of 10 on two ranks: 18 tokens are two
+  // places, but 22 tokens would be three, so one rank runs two.
+  PlanRequest request = testing::SimpleRequest(2, 10, {8, 7, 7});
+  request.time.linear_ns_per_token = 0;
+  request.time.micro_batch_fixed_ns = 1'000'000;
+  const LowerBound bound = BoundOf(request);
+  EXPECT_EQ(bound.kind, BoundKind::kMemory);
+  EXPECT_EQ(bound.step_ns, 2'000'000);
+}
+
+TEST(BoundsTest, NamesTheDestructiveBoundWhereLongSamplesMustSpread) {
+  // Alone at degree 1 the long sample takes 1 s; spread over four ranks it
+  // costs more rank-time, which leaves less for the others.
+  PlanRequest request =
+      testing::SimpleRequest(4, 1000, {1000, 500, 500, 500, 500});
+  request.time.collective = {{2, 2e5}, {4, 4e5}};
+  EXPECT_EQ(BoundOf(request).kind, BoundKind::kDestructive);
+}
+
+}  // namespace
+}  // namespace evenstep::planner

@@ -1,0 +1,86 @@
+// The checker passes every plan that the policies make, and catches every
+// corruption that is planted in one.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "planner/planner.h"
+#include "planner/testing/corruptions.h"
+#include "planner/testing/random_request.h"
+
+namespace evenstep::planner {
+namespace {
+
+constexpr Policy kPolicies[] = {Policy::kStatic, Policy::kBalanced,
+                                Policy::kPacked, Policy::kEven};
+constexpr uint64_t kNumRequests = 2000;
+
+// What the longest sample, or for a static degree the run, needs at the widest.
+bool ShouldFit(const PlanRequest& request) {
+  int64_t longest = 0;
+  for (const Sample& sample : request.samples) {
+    longest = std::max(longest, sample.length);
+  }
+  if (request.options.policy != Policy::kEven) {
+    longest = std::max(longest, request.run.max_length);
+  }
+  return longest <=
+         request.memory.tokens_per_rank * LegalDegrees(request).back();
+}
+
+TEST(CheckerTest, PassesEveryPlanOfThousandsOfRandomRequests) {
+  int planned = 0;
+  for (uint64_t seed = 0; seed < kNumRequests; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {});
+    for (Policy policy : kPolicies) {
+      request.options.policy = policy;
+      auto plan = MakePlan(request);
+      ASSERT_EQ(plan.ok(), ShouldFit(request))
+          << "seed " << seed << ": " << plan.status();
+      if (!plan.ok()) {
+        ASSERT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+        continue;
+      }
+      ++planned;
+      const absl::Status verdict = CheckPlan(request, *plan);
+      ASSERT_TRUE(verdict.ok())
+          << "seed " << seed << ", " << PolicyName(policy) << ": " << verdict;
+    }
+  }
+  EXPECT_GT(planned, 2 * static_cast<int>(kNumRequests));
+}
+
+TEST(CheckerTest, CatchesEveryPlantedCorruption) {
+  std::map<std::string, int> planted;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {});
+    request.options.policy = kPolicies[seed % 4];
+    auto plan = MakePlan(request);
+    if (!plan.ok()) continue;
+    for (const auto& corruption : testing::AllCorruptions()) {
+      Plan corrupted = *plan;
+      if (!corruption.apply(request, corrupted)) continue;
+      ++planted[corruption.name];
+      EXPECT_EQ(CheckPlan(request, corrupted).code(),
+                absl::StatusCode::kInternal)
+          << corruption.name << " passed, seed " << seed;
+    }
+  }
+  for (const auto& corruption : testing::AllCorruptions()) {
+    EXPECT_GE(planted[corruption.name], 20) << corruption.name;
+  }
+}
+
+TEST(CheckerTest, RefusesABadRequestBeforeLookingAtThePlan) {
+  PlanRequest request = testing::SimpleRequest(2, 10, {5});
+  auto plan = MakePlan(request);
+  ASSERT_TRUE(plan.ok());
+  request.samples[0].length = 0;
+  EXPECT_EQ(CheckPlan(request, *plan).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace evenstep::planner

@@ -1,0 +1,159 @@
+// `even` against brute force, its rivals, and odd worlds.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "planner/planner.h"
+#include "planner/testing/brute_force.h"
+#include "planner/testing/random_request.h"
+
+namespace evenstep::planner {
+namespace {
+
+constexpr Policy kOthers[] = {Policy::kStatic, Policy::kBalanced,
+                              Policy::kPacked};
+
+int64_t StepNs(PlanRequest request, Policy policy) {
+  request.options.policy = policy;
+  auto plan = MakePlan(request);
+  return plan.ok() ? plan->predicted_step_ns : INT64_MAX;
+}
+
+TEST(EvenTest, IsOptimalOnSmallSteps) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    const PlanRequest request = testing::RandomRequest(seed, {4, 5});
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    auto plan = MakePlan(request);
+    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
+    if (!plan.ok()) continue;
+    ++solved;
+    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 75);
+}
+
+TEST(EvenTest, IsOptimalOnSixRanksToo) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {4, 4});
+    request.cluster = {{4, 2}, {}};
+    request.model.heads = request.model.kv_heads = 12;
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    auto plan = MakePlan(request);
+    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
+    if (!plan.ok()) continue;
+    ++solved;
+    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 30);
+}
+
+TEST(EvenTest, IsNeverSlowerThanAnotherPolicy) {
+  for (uint64_t seed = 1000; seed < 1400; ++seed) {
+    const PlanRequest request = testing::RandomRequest(seed, {24, 60});
+    const int64_t even_ns = StepNs(request, Policy::kEven);
+    for (Policy policy : kOthers) {
+      EXPECT_LE(even_ns, StepNs(request, policy)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(EvenTest, NobodyWaitsBetweenMicroBatches) {
+  for (uint64_t seed = 2000; seed < 2200; ++seed) {
+    const PlanRequest request = testing::RandomRequest(seed, {24, 60});
+    auto plan = MakePlan(request);
+    if (!plan.ok()) continue;
+    const auto& busy = plan->rank_busy_ns;
+    EXPECT_EQ(*std::max_element(busy.begin(), busy.end()),
+              plan->predicted_step_ns)
+        << "seed " << seed;
+  }
+}
+
+TEST(EvenTest, FewerSamplesThanRanksSpreadOverWiderGroups) {
+  for (int num_samples : {1, 2}) {
+    const std::vector<int64_t> lengths(num_samples, 400);
+    auto plan = MakePlan(testing::SimpleRequest(4, 1000, lengths));
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->predicted_step_ns, num_samples * 100'000'000);
+  }
+}
+
+TEST(EvenTest, LongAndShortSamplesUseDifferentDegrees) {
+  PlanRequest request = testing::SimpleRequest(
+      4, 1000, {2000, 100, 100, 100, 100, 100, 100, 100, 100, 100});
+  request.time.collective = {{2, 1e5}, {4, 2e5}};
+  auto plan = MakePlan(request);
+  ASSERT_TRUE(plan.ok());
+  int widest = 0, narrowest = 4;
+  for (const MicroBatch& batch : plan->micro_batches) {
+    widest = std::max(widest, batch.degree);
+    narrowest = std::min(narrowest, batch.degree);
+  }
+  EXPECT_GE(widest, 2);
+  EXPECT_EQ(narrowest, 1);
+}
+
+TEST(EvenTest, ASlowRankGetsLess) {
+  std::vector<int64_t> lengths(200, 10);
+  PlanRequest request = testing::SimpleRequest(4, 100, lengths);
+  request.cluster.rank_speed = {1, 1, 1, 0.75};
+  auto plan = MakePlan(request);
+  ASSERT_TRUE(plan.ok());
+  // Ideal: 2000 tokens at 1 ms over a speed of 3.75.
+  EXPECT_LE(plan->predicted_step_ns, 1.06 * 2000e6 / 3.75);
+}
+
+TEST(EvenTest, WorldsThatAreNoPowersOfTwoAreUsedWhole) {
+  for (int world : {3, 5, 6, 7, 12, 24, 48, 96}) {
+    std::vector<int64_t> lengths;
+    for (int i = 0; i < 12 * world; ++i) lengths.push_back(20 + i * 37 % 150);
+    auto plan = MakePlan(testing::SimpleRequest(world, 400, lengths));
+    ASSERT_TRUE(plan.ok());
+    EXPECT_LE(plan->predicted_step_ns, 1.03 * plan->lower_bound_ns) << world;
+  }
+}
+
+// cases.md, Determinism 37: plans are part of what a restart must repeat.
+TEST(EvenTest, SameRequestGivesTheSameBytes) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const PlanRequest request = testing::RandomRequest(seed, {});
+    auto first = MakePlan(request);
+    auto second = MakePlan(request);
+    ASSERT_EQ(first.ok(), second.ok());
+    if (!first.ok()) continue;
+    EXPECT_EQ(first->digest, second->digest);
+  }
+}
+
+// cases.md, Determinism 39.
+TEST(EvenTest, AllOf512SamplesArePlannedOnce) {
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < 512; ++i) lengths.push_back(1 + i * i % 3001);
+  const PlanRequest request = testing::SimpleRequest(8, 4000, lengths);
+  auto plan = MakePlan(request);
+  ASSERT_TRUE(plan.ok());
+  std::vector<int> seen;
+  for (const MicroBatch& batch : plan->micro_batches) {
+    seen.insert(seen.end(), batch.samples.begin(), batch.samples.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<int> all(512);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(seen, all);
+}
+
+TEST(EvenTest, NoWorkBudgetStillGivesAPlan) {
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < 100; ++i) lengths.push_back(1 + i * 7 % 90);
+  PlanRequest request = testing::SimpleRequest(4, 100, lengths);
+  request.options.work_budget = 0;
+  EXPECT_TRUE(MakePlan(request).ok());
+}
+
+}  // namespace
+}  // namespace evenstep::planner

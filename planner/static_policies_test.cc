@@ -1,0 +1,168 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+#include "planner/testing/random_request.h"
+
+namespace evenstep::planner {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Plan PlanWith(Policy policy, PlanRequest request) {
+  request.options.policy = policy;
+  auto plan = MakePlan(request);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return {};
+  EXPECT_TRUE(CheckPlan(request, *plan).ok()) << CheckPlan(request, *plan);
+  return *std::move(plan);
+}
+
+// First rank and samples of every micro-batch, in order.
+std::vector<std::pair<int, std::vector<int>>> Layout(const Plan& plan) {
+  std::vector<std::pair<int, std::vector<int>>> layout;
+  for (const MicroBatch& batch : plan.micro_batches) {
+    layout.push_back({batch.first_rank, batch.samples});
+  }
+  return layout;
+}
+
+using Batch = std::pair<int, std::vector<int>>;
+
+TEST(StaticPoliciesTest, StaticDealsByPositionAndPacksNextFit) {
+  const Plan plan = PlanWith(Policy::kStatic,
+                             testing::SimpleRequest(2, 10, {6, 5, 5, 5, 4, 1}));
+  EXPECT_THAT(Layout(plan), ElementsAre(Batch{0, {0}}, Batch{1, {1, 3}},
+                                        Batch{0, {2, 4}}, Batch{1, {5}}));
+}
+
+TEST(StaticPoliciesTest, StaticUsesTheDegreeThatTheRunsLongestNeeds) {
+  PlanRequest request = testing::SimpleRequest(4, 10, {3, 3, 3});
+  request.run.max_length = 20;
+  const Plan plan = PlanWith(Policy::kStatic, request);
+  EXPECT_THAT(Layout(plan), ElementsAre(Batch{0, {0, 2}}, Batch{2, {1}}));
+  EXPECT_EQ(plan.micro_batches[0].degree, 2);
+}
+
+TEST(StaticPoliciesTest, BalancedDealsTheDearestFirstTiesById) {
+  PlanRequest request = testing::SimpleRequest(2, 10, {4, 7, 4, 3});
+  request.samples[2].id = -1;  // before sample 0
+  const Plan plan = PlanWith(Policy::kBalanced, request);
+  // 7 -> 0; 4 (id -1) -> 1; 4 (id 0) -> 1; 3 -> 0.
+  EXPECT_THAT(Layout(plan), ElementsAre(Batch{0, {1, 3}}, Batch{1, {2, 0}}));
+}
+
+TEST(StaticPoliciesTest, PackedFillsFirstFitDecreasingAndDealsBins) {
+  const Plan plan = PlanWith(Policy::kPacked,
+                             testing::SimpleRequest(2, 10, {6, 5, 4, 3, 2, 9}));
+  // Bins: {9}, {6, 4}, {5, 3, 2}.
+  EXPECT_THAT(Layout(plan), ElementsAre(Batch{0, {5}}, Batch{1, {0, 2}},
+                                        Batch{0, {1, 3, 4}}));
+}
+
+TEST(StaticPoliciesTest, OnSixRanksAtDegreeFourTwoRanksIdle) {
+  PlanRequest request = testing::SimpleRequest(6, 10, {35, 5});
+  const Plan plan = PlanWith(Policy::kStatic, request);
+  for (const MicroBatch& batch : plan.micro_batches) {
+    EXPECT_EQ(batch.first_rank, 0);
+    EXPECT_EQ(batch.degree, 4);
+  }
+  EXPECT_EQ(plan.rank_busy_ns[4], 0);
+  EXPECT_NEAR(plan.predicted_imbalance, 1.0 / 3, 1e-9);
+}
+
+// cases.md, Capacity 1.
+TEST(StaticPoliciesTest, EightSamplesOfSevenUnderACapOfEightAreEightBatches) {
+  const std::vector<int64_t> lengths(8, 7);
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    PlanRequest request = testing::SimpleRequest(2, 8, lengths);
+    request.model.heads = request.model.kv_heads = 1;
+    EXPECT_EQ(PlanWith(policy, request).micro_batches.size(), 8u);
+  }
+}
+
+// cases.md, Capacity 2.
+TEST(StaticPoliciesTest, SixteenSamplesNearTheCapAreSixteenBatches) {
+  const std::vector<int64_t> lengths(16, 30720);
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    PlanRequest request = testing::SimpleRequest(4, 32768, lengths);
+    request.model.heads = request.model.kv_heads = 1;
+    const Plan plan = PlanWith(policy, request);
+    EXPECT_EQ(plan.micro_batches.size(), 16u);
+    for (const MicroBatch& batch : plan.micro_batches) {
+      EXPECT_EQ(batch.padded_tokens, 30720);
+    }
+  }
+}
+
+// cases.md, Capacity 5.
+TEST(StaticPoliciesTest, AFirstSampleAboveCapacityIsNamed) {
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    PlanRequest request = testing::SimpleRequest(4, 4096, {9000, 100, 100});
+    request.model.heads = request.model.kv_heads = 2;
+    request.samples[0].id = 42;
+    request.options.policy = policy;
+    const absl::Status status = MakePlan(request).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sample 42"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("2 x 4096 = 8192"));
+  }
+}
+
+// cases.md, Capacity 6.
+TEST(StaticPoliciesTest, ExactlyRanksTimesCapPlansAndOneMoreIsRefused) {
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    PlanRequest request = testing::SimpleRequest(4, 100, {400, 400});
+    EXPECT_EQ(PlanWith(policy, request).micro_batches.size(), 2u);
+    request.samples[0].length = 401;
+    request.options.policy = policy;
+    EXPECT_EQ(MakePlan(request).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(StaticPoliciesTest, EvenPlansAStepThatFitsThoughTheRunMightNot) {
+  PlanRequest request = testing::SimpleRequest(2, 10, {5, 5});
+  request.run.max_length = 1000;
+  PlanWith(Policy::kEven, request);
+  request.options.policy = Policy::kStatic;
+  EXPECT_THAT(std::string(MakePlan(request).status().message()),
+              HasSubstr("run.max_length"));
+}
+
+// cases.md, Loss 21 and 24: the weight of a micro-batch is its share of the
+// trained tokens, whatever the accumulation; the plan states the divisor.
+TEST(StaticPoliciesTest, TheDivisorIsTheTrainedTokensOfTheWholeStep) {
+  PlanRequest request = testing::SimpleRequest(1, 101, {11, 101});
+  request.samples[0].trained_tokens = 10;
+  request.samples[1].trained_tokens = 100;
+  const Plan plan = PlanWith(Policy::kStatic, request);
+  EXPECT_EQ(plan.micro_batches.size(), 2u);
+  EXPECT_EQ(plan.trained_tokens, 110);
+  EXPECT_EQ(
+      PlanWith(Policy::kStatic, testing::SimpleRequest(1, 475, {475, 100}))
+          .trained_tokens,
+      575);
+}
+
+TEST(StaticPoliciesTest, PolicyNamesGoBothWays) {
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    EXPECT_EQ(*ParsePolicy(PolicyName(policy)), policy);
+  }
+  const absl::Status status = ParsePolicy("fast").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("static, balanced, packed, even"));
+}
+
+}  // namespace
+}  // namespace evenstep::planner

@@ -1,0 +1,21 @@
+#ifndef EVENSTEP_PLANNER_TESTING_BRUTE_FORCE_H_
+#define EVENSTEP_PLANNER_TESTING_BRUTE_FORCE_H_
+
+// The oracle of the planner's tests: tries every division of the samples into
+// micro-batches and every block for each. Only for tiny requests (at most six
+// samples on four ranks, say). Stateless.
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "planner/request.h"
+
+namespace evenstep::planner::testing {
+
+// Step time of the best plan, its fixed cost included. The request must be
+// valid. FAILED_PRECONDITION if there is no plan.
+absl::StatusOr<int64_t> BruteForceStepNs(const PlanRequest& request);
+
+}  // namespace evenstep::planner::testing
+
+#endif  // EVENSTEP_PLANNER_TESTING_BRUTE_FORCE_H_

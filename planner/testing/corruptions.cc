@@ -1,0 +1,173 @@
+#include "planner/testing/corruptions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "planner/digest.h"
+#include "planner/evaluate.h"
+#include "planner/planner.h"
+
+namespace evenstep::planner::testing {
+namespace {
+
+using Placements = std::vector<Placement>;
+
+// Makes every number of the plan agree with its changed placements.
+bool Reseal(const PlanRequest& request, Plan& plan, Placements placements) {
+  const CostModel costs(request, request.options.recompute_layers);
+  const LowerBound bound{request.time.step_fixed_ns, plan.active_bound};
+  plan = BuildPlan(request, costs, bound, std::move(placements));
+  return true;
+}
+
+Placements PlacementsOf(const Plan& plan) {
+  Placements placements;
+  for (const MicroBatch& batch : plan.micro_batches) {
+    placements.push_back({{batch.first_rank, batch.degree}, batch.samples});
+  }
+  return placements;
+}
+
+bool SampleIsDropped(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  for (Placement& placement : placements) {
+    if (placement.samples.size() < 2) continue;
+    placement.samples.pop_back();
+    return Reseal(request, plan, std::move(placements));
+  }
+  if (placements.size() < 2) return false;
+  placements.pop_back();
+  return Reseal(request, plan, std::move(placements));
+}
+
+bool SampleRunsTwice(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  placements.push_back({placements[0].block, {placements[0].samples[0]}});
+  return Reseal(request, plan, std::move(placements));
+}
+
+bool SampleTakesAnothersPlace(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  if (request.samples.size() < 2) return false;
+  int& index = placements.back().samples.back();
+  index = (index + 1) % static_cast<int>(request.samples.size());
+  return Reseal(request, plan, std::move(placements));
+}
+
+bool MemoryIsExceeded(const PlanRequest& request, Plan& plan) {
+  Placement all{{0, 1}, std::vector<int>(request.samples.size())};
+  std::iota(all.samples.begin(), all.samples.end(), 0);
+  int64_t tokens = 0;
+  for (const Sample& sample : request.samples) tokens += sample.length;
+  if (tokens <= request.memory.tokens_per_rank) return false;
+  return Reseal(request, plan, {all});
+}
+
+bool BlockIsMisaligned(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  const int world = request.cluster.num_ranks();
+  for (Placement& placement : placements) {
+    Block& block = placement.block;
+    if (block.degree == 1 || block.first_rank + block.degree >= world) continue;
+    ++block.first_rank;
+    return Reseal(request, plan, std::move(placements));
+  }
+  return false;
+}
+
+bool DegreeIsIllegal(const PlanRequest& request, Plan& plan) {
+  const std::vector<int> legal = LegalDegrees(request);
+  Placements placements = PlacementsOf(plan);
+  for (int degree = 2; degree <= request.cluster.num_ranks(); ++degree) {
+    if (std::find(legal.begin(), legal.end(), degree) != legal.end()) continue;
+    for (Placement& placement : placements) {
+      if (placement.block.degree > degree) continue;
+      placement.block = {0, degree};
+      return Reseal(request, plan, std::move(placements));
+    }
+  }
+  return false;
+}
+
+bool IdsAreSwappedUnderTheDigest(const PlanRequest& request, Plan& plan) {
+  for (MicroBatch& batch : plan.micro_batches) {
+    if (batch.samples.size() < 2) continue;
+    std::swap(batch.samples[0], batch.samples[1]);
+    return true;
+  }
+  return false;
+}
+
+bool OrderChangesUnderTheDigest(const PlanRequest& request, Plan& plan) {
+  auto& batches = plan.micro_batches;
+  if (batches.size() < 2) return false;
+  std::swap(batches.front(), batches.back());
+  return true;
+}
+
+// A change of one number or list of the first micro-batch, or of the plan.
+using Edit = std::function<void(Plan&)>;
+
+Corruption Plain(std::string name, Edit edit) {
+  return {std::move(name), [edit](const PlanRequest&, Plan& plan) {
+            edit(plan);
+            return true;
+          }};
+}
+
+std::vector<Corruption> MakeAll() {
+  return {
+      {"a sample is dropped", SampleIsDropped},
+      {"a sample runs twice", SampleRunsTwice},
+      {"a sample takes another's place", SampleTakesAnothersPlace},
+      {"memory is exceeded", MemoryIsExceeded},
+      {"a block is misaligned", BlockIsMisaligned},
+      {"a degree is illegal", DegreeIsIllegal},
+      {"ids are swapped under the digest", IdsAreSwappedUnderTheDigest},
+      {"order changes under the digest", OrderChangesUnderTheDigest},
+      Plain("no micro-batches", [](Plan& p) { p.micro_batches.clear(); }),
+      Plain("a micro-batch is empty",
+            [](Plan& p) { p.micro_batches.emplace_back(); }),
+      Plain("an index is negative",
+            [](Plan& p) { p.micro_batches[0].samples[0] = -1; }),
+      Plain("an index is past the end",
+            [](Plan& p) { p.micro_batches[0].samples[0] = 1 << 30; }),
+      Plain("a block begins below 0",
+            [](Plan& p) { p.micro_batches[0].first_rank = -1; }),
+      Plain("a block ends past the world",
+            [](Plan& p) { p.micro_batches[0].first_rank = 1 << 20; }),
+      Plain("a block overflows",
+            [](Plan& p) { p.micro_batches[0].first_rank = INT32_MAX; }),
+      Plain("a degree is 0", [](Plan& p) { p.micro_batches[0].degree = 0; }),
+      Plain("padded tokens are off",
+            [](Plan& p) { ++p.micro_batches[0].padded_tokens; }),
+      Plain("recompute is not what was asked",
+            [](Plan& p) { ++p.micro_batches[0].recompute_layers; }),
+      Plain("a predicted time is off",
+            [](Plan& p) { ++p.micro_batches[0].predicted_ns; }),
+      Plain("the step time is off", [](Plan& p) { ++p.predicted_step_ns; }),
+      Plain("a busy time is off", [](Plan& p) { ++p.rank_busy_ns.back(); }),
+      Plain("a rank has no busy time",
+            [](Plan& p) { p.rank_busy_ns.pop_back(); }),
+      Plain("imbalance is off", [](Plan& p) { p.predicted_imbalance += 1e-6; }),
+      Plain("imbalance is NaN",
+            [](Plan& p) { p.predicted_imbalance = std::nan(""); }),
+      Plain("padding ratio is off", [](Plan& p) { p.padding_ratio += 1e-6; }),
+      Plain("the divisor is off", [](Plan& p) { --p.trained_tokens; }),
+      Plain("the bound is above the plan",
+            [](Plan& p) { p.lower_bound_ns = p.predicted_step_ns + 1; }),
+      Plain("the bound is negative", [](Plan& p) { p.lower_bound_ns = -1; }),
+      Plain("the digest is off by a bit", [](Plan& p) { p.digest ^= 4; }),
+  };
+}
+
+}  // namespace
+
+const std::vector<Corruption>& AllCorruptions() {
+  static const auto* const kAll = new std::vector<Corruption>(MakeAll());
+  return *kAll;
+}
+
+}  // namespace evenstep::planner::testing

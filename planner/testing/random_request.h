@@ -1,0 +1,30 @@
+#ifndef EVENSTEP_PLANNER_TESTING_RANDOM_REQUEST_H_
+#define EVENSTEP_PLANNER_TESTING_RANDOM_REQUEST_H_
+
+// Random valid requests of every kind for property tests: world sizes that are
+// and are not powers of two, uneven nodes, slow ranks, odd head counts, free
+// and dear communication, samples of one token and at the edge of memory. The
+// same seed gives the same request on every machine. Some have no plan.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/request.h"
+
+namespace evenstep::planner::testing {
+
+struct RequestLimits {
+  int max_ranks = 16;
+  int max_samples = 60;
+};
+
+PlanRequest RandomRequest(uint64_t seed, const RequestLimits& limits);
+
+// The simplest request: one node, nominal speed, a power of two of heads, 1 ms
+// a token, samples with ids from 0 and all tokens trained.
+PlanRequest SimpleRequest(int num_ranks, int64_t tokens_per_rank,
+                          const std::vector<int64_t>& lengths);
+
+}  // namespace evenstep::planner::testing
+
+#endif  // EVENSTEP_PLANNER_TESTING_RANDOM_REQUEST_H_

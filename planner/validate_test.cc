@@ -1,0 +1,192 @@
+#include "planner/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+#include "planner/testing/random_request.h"
+
+namespace evenstep::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+PlanRequest Good() { return testing::SimpleRequest(4, 100, {10, 20, 30}); }
+
+void ExpectRefused(const PlanRequest& request, const std::string& sentence) {
+  for (const absl::Status& status :
+       {ValidateRequest(request), MakePlan(request).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << sentence;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(sentence));
+  }
+}
+
+TEST(ValidateTest, AGoodRequestPasses) {
+  EXPECT_TRUE(ValidateRequest(Good()).ok());
+}
+
+// cases.md, Capacity 7.
+TEST(ValidateTest, LengthZeroIsABadSampleNamedById) {
+  PlanRequest request = Good();
+  request.samples[1] = {77, 0, 0};
+  ExpectRefused(request, "sample 77 has a length of 0 tokens");
+}
+
+TEST(ValidateTest, MoreTrainedTokensThanLengthAreRefused) {
+  PlanRequest request = Good();
+  request.samples[2].trained_tokens = 31;
+  ExpectRefused(request, "sample 2 has 31 trained tokens");
+}
+
+TEST(ValidateTest, DuplicateIdsAreRefused) {
+  PlanRequest request = Good();
+  request.samples[2].id = 0;
+  ExpectRefused(request, "sample id 0 occurs more than once");
+}
+
+TEST(ValidateTest, ASampleAboveTheRunsMaxLengthIsRefused) {
+  PlanRequest request = Good();
+  request.run.max_length = 29;
+  ExpectRefused(request, "sample 2 has 30 tokens, more than the run's");
+}
+
+// cases.md, Loss 28.
+TEST(ValidateTest, AStepWithoutTrainedTokensIsRefused) {
+  PlanRequest request = Good();
+  for (Sample& sample : request.samples) sample.trained_tokens = 0;
+  ExpectRefused(request, "has no divisor");
+}
+
+TEST(ValidateTest, OneFullyMaskedSampleIsAccepted) {
+  PlanRequest request = Good();
+  request.samples[0].trained_tokens = 0;
+  auto plan = MakePlan(request);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->trained_tokens, 50);
+}
+
+TEST(ValidateTest, AStepWithoutSamplesIsRefused) {
+  PlanRequest request = Good();
+  request.samples.clear();
+  ExpectRefused(request, "number of samples is 0");
+}
+
+TEST(ValidateTest, ZeroRanksAreRefused) {
+  PlanRequest request = Good();
+  request.cluster.ranks_per_node = {};
+  ExpectRefused(request, "number of ranks is 0");
+  request.cluster.ranks_per_node = {4, 0};
+  ExpectRefused(request, "ranks of a node");
+}
+
+TEST(ValidateTest, RankCountsThatOverflowAreRefused) {
+  PlanRequest request = Good();
+  request.cluster.ranks_per_node.assign(1 << 20, kMaxRanks);
+  ExpectRefused(request, "number of ranks is 17179869184");
+}
+
+TEST(ValidateTest, SpeedsThatAreNoSpeedsAreRefused) {
+  PlanRequest request = Good();
+  request.cluster.rank_speed = {1, 1};
+  ExpectRefused(request, "has 2 entries for 4 ranks");
+  for (double bad : {0.0, -1.0, 1e9, std::nan("")}) {
+    request.cluster.rank_speed = {1, 1, 1, bad};
+    ExpectRefused(request, "speed of rank 3");
+  }
+}
+
+TEST(ValidateTest, CostsThatAreNoCostsAreRefused) {
+  const std::vector<double> bad_costs = {
+      -1, 1e300, std::nan(""), std::numeric_limits<double>::infinity()};
+  for (double bad : bad_costs) {
+    PlanRequest request = Good();
+    request.time.linear_ns_per_token = bad;
+    ExpectRefused(request, "time.linear_ns_per_token");
+    request = Good();
+    request.time.quadratic_ns_per_token2 = bad;
+    ExpectRefused(request, "time.quadratic_ns_per_token2");
+    request = Good();
+    request.time.collective = {{2, bad}};
+    ExpectRefused(request, "time.collective of degree 2");
+  }
+}
+
+TEST(ValidateTest, FixedCostsOutOfRangeAreRefused) {
+  for (int64_t bad : {int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    PlanRequest request = Good();
+    request.time.micro_batch_fixed_ns = bad;
+    ExpectRefused(request, "time.micro_batch_fixed_ns");
+    request = Good();
+    request.time.collective_latency_ns = bad;
+    ExpectRefused(request, "time.collective_latency_ns");
+    request = Good();
+    request.time.step_fixed_ns = bad;
+    ExpectRefused(request, "time.step_fixed_ns");
+    request = Good();
+    request.memory.tokens_per_rank = bad;
+    ExpectRefused(request, "memory.tokens_per_rank");
+  }
+}
+
+TEST(ValidateTest, CollectiveCostsOutOfOrderAreRefused) {
+  PlanRequest request = Good();
+  request.time.collective = {{4, 1}, {2, 1}};
+  ExpectRefused(request, "lists degree 2 after 4");
+}
+
+TEST(ValidateTest, ModelsThatAreNoModelsAreRefused) {
+  PlanRequest request = Good();
+  request.model.heads = 0;
+  ExpectRefused(request, "model.heads is 0");
+  request = Good();
+  request.model.kv_heads = 65;
+  ExpectRefused(request, "model.kv_heads is 65");
+  request = Good();
+  request.model.num_layers = 0;
+  ExpectRefused(request, "model.num_layers is 0");
+  request = Good();
+  request.options.recompute_layers = 2;
+  ExpectRefused(request, "options.recompute_layers is 2");
+  request = Good();
+  request.model.forced_degrees = {0};
+  ExpectRefused(request, "model.forced_degrees entry is 0");
+}
+
+TEST(ValidateTest, StepsOfCenturiesAreRefused) {
+  PlanRequest request = Good();
+  request.samples[0] = {0, kMaxLengthTokens, 1};
+  request.time.quadratic_ns_per_token2 = kMaxQuadraticNsPerToken2;
+  ExpectRefused(request, "the costs are out of range");
+}
+
+TEST(ValidateTest, TooManyTokensAreRefused) {
+  PlanRequest request = Good();
+  request.samples.clear();
+  for (int i = 0; i < 300; ++i) {
+    request.samples.push_back({i, kMaxLengthTokens, 1});
+  }
+  ExpectRefused(request, "the step's number of tokens");
+}
+
+TEST(ValidateTest, WhatIsNotBuiltIsRefusedByName) {
+  PlanRequest request = Good();
+  request.options.sync = SyncMode::kPerRound;
+  EXPECT_EQ(MakePlan(request).status().code(),
+            absl::StatusCode::kUnimplemented);
+  request = Good();
+  request.options.blocks = BlockShape::kContiguous;
+  EXPECT_EQ(MakePlan(request).status().code(),
+            absl::StatusCode::kUnimplemented);
+  request = Good();
+  request.options.policy = static_cast<Policy>(99);
+  EXPECT_EQ(MakePlan(request).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace evenstep::planner

@@ -75,8 +75,8 @@ double Imbalance(const std::vector<int64_t>& busy_ns, int64_t step_ns) {
   if (step_ns == 0) return 0;
   const int64_t total_ns =
       std::accumulate(busy_ns.begin(), busy_ns.end(), int64_t{0});
-  const auto capacity_ns =
-      static_cast<double>(step_ns * static_cast<int64_t>(busy_ns.size()));
+  const double capacity_ns =
+      static_cast<double>(step_ns) * static_cast<double>(busy_ns.size());
   return 1 - static_cast<double>(total_ns) / capacity_ns;
 }
 

@@ -23,6 +23,7 @@ namespace {
 // Target times, in thousandths above the bound.
 constexpr std::array<int64_t, 12> kTargetsPerMille = {
     1, 3, 6, 10, 20, 35, 60, 90, 140, 200, 300, 450};
+constexpr int kMaxTargetsMet = 3;  // later targets only waste
 constexpr size_t kNumImproved = 3;
 constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
 // Fixed costs count as large from a 16th of a full micro-batch.
@@ -74,21 +75,50 @@ int NumFloors(const CostTable& table) {
   return std::min(kMaxFloors, table.num_degrees());
 }
 
+// Whether every sample has its cheapest level of all within the target, so
+// that later targets would fill alike.
+bool TargetIsFree(const CostTable& table, int64_t target_ns) {
+  for (int i = 0; i < table.num_samples(); ++i) {
+    if (table.BestLevel(i, target_ns) != table.BestLevel(i, INT64_MAX)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void FillForTargets(const BlockTree& tree, const CostTable& table,
+                    int lowest_level, int64_t bound_ns,
+                    std::vector<TreePacking>& fills) {
+  int num_met = 0;
+  for (int64_t per_mille : kTargetsPerMille) {
+    const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
+    fills.push_back(FillLevels(tree, table, {target_ns, lowest_level}));
+    if (fills.back().PeakNs() > target_ns) continue;
+    if (++num_met == kMaxTargetsMet || TargetIsFree(table, target_ns)) return;
+  }
+}
+
+// The best few, no two of the same peak.
 std::vector<TreePacking> BestFills(const BlockTree& tree,
                                    const CostTable& table, int num_floors,
                                    int64_t bound_ns) {
   std::vector<TreePacking> fills;
   for (int floor = 0; floor < num_floors; ++floor) {
-    for (int64_t per_mille : kTargetsPerMille) {
-      const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
-      fills.push_back(FillLevels(tree, table, {target_ns, floor}));
-    }
+    FillForTargets(tree, table, floor, bound_ns, fills);
   }
   std::stable_sort(fills.begin(), fills.end(),
                    [](const TreePacking& a, const TreePacking& b) {
                      return a.PeakNs() < b.PeakNs();
                    });
-  fills.resize(kNumImproved, fills.front());
+  const auto twins =
+      std::unique(fills.begin(), fills.end(),
+                  [](const TreePacking& a, const TreePacking& b) {
+                    return a.PeakNs() == b.PeakNs();
+                  });
+  fills.erase(twins, fills.end());
+  if (fills.size() > kNumImproved) {
+    fills.erase(fills.begin() + kNumImproved, fills.end());
+  }
   return fills;
 }
 

@@ -25,8 +25,8 @@ inline constexpr double kMaxQuadraticNsPerToken2 = 1 << 10;
 inline constexpr double kMinRankSpeed = 1.0 / 1024;
 inline constexpr double kMaxRankSpeed = 1024;
 inline constexpr int64_t kMaxWorkBudget = int64_t{1} << 32;
-// Ranks times the time of a step that runs every sample alone, one after the
-// other. Sums of rank-time therefore fit 63 bits.
+// Time of all ranks together, if every sample is a micro-batch of its own.
+// Sums of rank-time therefore fit 63 bits.
 inline constexpr int64_t kMaxRankNs = int64_t{1} << 61;
 
 // INVALID_ARGUMENT with the field, or the sample's id, and the number.

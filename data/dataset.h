@@ -48,6 +48,9 @@ struct SampleTokens {
   std::vector<int32_t> targets;
 };
 inline constexpr int32_t kIgnoredTarget = -100;
+// Byte tokens are 0 to 255; this one ends a document.
+inline constexpr int32_t kEndToken = 256;
+inline constexpr int32_t kByteVocab = 257;
 
 class Dataset {
  public:
@@ -56,6 +59,10 @@ class Dataset {
   // Document index in [0, summary().num_samples).
   virtual int64_t Length(int64_t document) const = 0;
   virtual int64_t TrainedTokens(int64_t document) const = 0;
+  // For messages: the file, and the line in it where there are several.
+  virtual std::string Name(int64_t document) const {
+    return "document " + std::to_string(document);
+  }
   // DATA_LOSS naming the file when it changed or vanished since indexing.
   virtual absl::StatusOr<SampleTokens> Read(int64_t document) const = 0;
 };

@@ -14,12 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "data/dataset.h"
 #include "planner/request.h"
 
 namespace evenstep::jobspec {
 
-enum class OnTooLong { kFail, kTruncate, kSkip };
-enum class OnBadSample { kFail, kSkip };
+using data::OnBadSample;
+using data::OnTooLong;
 
 struct ModelSpec {
   int layers = 2;
@@ -73,7 +74,8 @@ struct JobSpec {
 };
 
 // Parses a YAML job file. Unknown keys, wrong types and rule breaks are
-// INVALID_ARGUMENT with "NAME:LINE: key: sentence". `costs` may be a map or the
+// INVALID_ARGUMENT with "NAME:LINE: key: sentence" ("--set key: sentence" where
+// an override is to blame). `costs` may be a map or the
 // path of a cost file (relative to `base_dir`). A relative data path is made
 // absolute against `base_dir`. `overrides` are "a.b=value" pairs, applied over
 // the file before the rules are checked.
@@ -89,6 +91,9 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
 // INVALID_ARGUMENT with the key and the numbers.
 absl::Status ValidateJobSpec(const JobSpec& spec);
 
+// The same for costs.
+absl::Status ValidateCosts(const planner::TimeModel& costs);
+
 // Whether max_length fits ranks x tokens per rank at a legal degree:
 // FAILED_PRECONDITION with the numbers and what would make it fit.
 absl::Status CheckJobFits(const JobSpec& spec);
@@ -100,6 +105,15 @@ std::string FormatJobFile(const JobSpec& spec);
 absl::StatusOr<planner::TimeModel> ParseCostFile(absl::string_view yaml,
                                                  absl::string_view name);
 std::string FormatCostFile(const planner::TimeModel& costs);
+
+// "fail", "truncate", "skip", and back. INVALID_ARGUMENT naming the known ones.
+absl::string_view OnTooLongName(OnTooLong value);
+absl::string_view OnBadSampleName(OnBadSample value);
+absl::Status ParseOnTooLong(absl::string_view name, OnTooLong* value);
+absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value);
+
+// What OpenDataset needs of a job.
+data::DatasetOptions ToDatasetOptions(const DataSpec& data);
 
 // The planner's view of a job's model and memory.
 planner::ModelShape ToModelShape(const ModelSpec& model);

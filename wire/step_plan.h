@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "evenstep/v1/plan.pb.h"
 #include "planner/plan.h"
 #include "planner/request.h"
@@ -44,8 +45,10 @@ struct StepPlan {
   std::string policy;
 };
 
-// Digest of world, step, trained_tokens and micro_batches (first rank, degree,
-// ids, lengths, recompute): FNV-1a, 64 bits, over little-endian int64 values.
+// FNV-1a, 64 bits, over little-endian int64 values: world, step,
+// trained_tokens, number of micro-batches, then for each its first rank,
+// degree, recomputed layers, number of samples, all ids, all lengths. Neither
+// the generation nor predictions: they change nothing that a rank computes.
 uint64_t StepPlanDigest(const StepPlan& plan);
 
 // Fills everything in, the digest included.

@@ -1,0 +1,95 @@
+#include "jobspec/fields.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse_value.h"
+#include "base/status_macros.h"
+#include "planner/planner.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+template <typename T>
+Field Value(std::string key, T* target) {
+  return {std::move(key),
+          [target](absl::string_view text) { return ParseValue(text, target); },
+          [target] { return FormatValue(*target); }};
+}
+
+Field OptionalDuration(std::string key, std::optional<absl::Duration>* target) {
+  return {std::move(key),
+          [target](absl::string_view text) -> absl::Status {
+            absl::Duration parsed;
+            EVENSTEP_RETURN_IF_ERROR(ParseValue(text, &parsed));
+            *target = parsed;
+            return absl::OkStatus();
+          },
+          [target]() -> std::optional<std::string> {
+            if (!target->has_value()) return std::nullopt;
+            return FormatValue(**target);
+          }};
+}
+
+Field PolicyField(std::string key, planner::Policy* target) {
+  return {std::move(key),
+          [target](absl::string_view text) -> absl::Status {
+            EVENSTEP_ASSIGN_OR_RETURN(*target, planner::ParsePolicy(text));
+            return absl::OkStatus();
+          },
+          [target] { return std::string(planner::PolicyName(*target)); }};
+}
+
+}  // namespace
+
+std::vector<Field> JobFields(JobSpec* spec) {
+  DataSpec* const data = &spec->data;
+  return {
+      Value("name", &spec->name),
+      Value("kind", &spec->kind),
+      Value("model.layers", &spec->model.layers),
+      Value("model.width", &spec->model.width),
+      Value("model.heads", &spec->model.heads),
+      Value("model.kv_heads", &spec->model.kv_heads),
+      Value("model.vocab", &spec->model.vocab),
+      Value("data.source", &data->source),
+      Value("data.max_length", &data->max_length),
+      {"data.on_too_long",
+       [data](absl::string_view text) {
+         return ParseOnTooLong(text, &data->on_too_long);
+       },
+       [data] { return std::string(OnTooLongName(data->on_too_long)); }},
+      {"data.on_bad_sample",
+       [data](absl::string_view text) {
+         return ParseOnBadSample(text, &data->on_bad_sample);
+       },
+       [data] { return std::string(OnBadSampleName(data->on_bad_sample)); }},
+      Value("batch.samples", &spec->batch_samples),
+      Value("steps", &spec->steps),
+      Value("seed", &spec->seed),
+      Value("optimizer.lr", &spec->optimizer.lr),
+      Value("optimizer.warmup", &spec->optimizer.warmup),
+      Value("optimizer.weight_decay", &spec->optimizer.weight_decay),
+      Value("optimizer.clip", &spec->optimizer.clip),
+      PolicyField("policy", &spec->policy),
+      Value("ranks", &spec->ranks),
+      Value("look_ahead", &spec->look_ahead),
+      Value("memory.tokens_per_rank", &spec->memory.tokens_per_rank),
+      Value("memory.recompute_layers", &spec->memory.recompute_layers),
+      OptionalDuration("timeouts.collective", &spec->timeouts.collective),
+      Value("timeouts.start", &spec->timeouts.start),
+      Value("timeouts.stop", &spec->timeouts.stop),
+  };
+}
+
+std::vector<Field> CostFields(planner::TimeModel* costs) {
+  return {
+      Value("micro_batch_fixed_ns", &costs->micro_batch_fixed_ns),
+      Value("linear_ns_per_token", &costs->linear_ns_per_token),
+      Value("quadratic_ns_per_token2", &costs->quadratic_ns_per_token2),
+      Value("collective_latency_ns", &costs->collective_latency_ns),
+      Value("step_fixed_ns", &costs->step_fixed_ns),
+  };
+}
+
+}  // namespace evenstep::jobspec

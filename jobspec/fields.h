@@ -1,0 +1,33 @@
+#ifndef EVENSTEP_JOBSPEC_FIELDS_H_
+#define EVENSTEP_JOBSPEC_FIELDS_H_
+
+// The keys of a job file and of a cost file in one table each: parsing,
+// overriding and writing all go through it, so they cannot drift apart. Used
+// inside jobspec only. A field points into the struct it was made for.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "jobspec/job_spec.h"
+
+namespace evenstep::jobspec {
+
+struct Field {
+  std::string key;  // dotted, such as "model.layers"
+  std::function<absl::Status(absl::string_view)> parse;
+  // Absent: nothing to write.
+  std::function<std::optional<std::string>()> format;
+};
+
+// In the order in which FormatJobFile writes them. Without `costs`.
+std::vector<Field> JobFields(JobSpec* spec);
+// Without `collective`, which is a list.
+std::vector<Field> CostFields(planner::TimeModel* costs);
+
+}  // namespace evenstep::jobspec
+
+#endif  // EVENSTEP_JOBSPEC_FIELDS_H_

@@ -1,0 +1,388 @@
+// Job files and cost files: YAML trees and "a.b=value" pairs into the fields of
+// jobspec/fields.h, and back.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/atomic_file.h"
+#include "base/nearest_name.h"
+#include "base/parse_value.h"
+#include "base/status_macros.h"
+#include "base/yaml.h"
+#include "jobspec/fields.h"
+#include "jobspec/rules.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+constexpr int64_t kMaxCostFileBytes = 1 << 20;
+constexpr absl::string_view kTextPrefix = "text:";
+
+absl::Status At(absl::string_view where, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": ", status.message()));
+}
+
+std::string Join(absl::string_view prefix, absl::string_view key) {
+  return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", key);
+}
+
+const Field* FindField(const std::vector<Field>& fields,
+                       absl::string_view key) {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const Field& f) { return f.key == key; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+// The names that may stand directly under `prefix`.
+std::vector<std::string> KeysUnder(const std::vector<std::string>& keys,
+                                   absl::string_view prefix) {
+  const std::string start = prefix.empty() ? "" : absl::StrCat(prefix, ".");
+  std::vector<std::string> names;
+  for (const std::string& key : keys) {
+    absl::string_view rest = key;
+    if (!absl::ConsumePrefix(&rest, start)) continue;
+    const std::vector<std::string> parts = absl::StrSplit(rest, '.');
+    if (names.empty() || names.back() != parts[0]) names.push_back(parts[0]);
+  }
+  return names;
+}
+
+// Reads one cost map; lines are remembered for messages about rules.
+class CostReader {
+ public:
+  explicit CostReader(absl::string_view name) : name_(name) {}
+
+  absl::StatusOr<planner::TimeModel> Read(const YamlNode& root) {
+    if (root.kind != YamlNode::Kind::kMap) {
+      return YamlError(name_, root.line, "costs: expected 'key: value' lines");
+    }
+    planner::TimeModel costs;
+    const std::vector<Field> fields = CostFields(&costs);
+    std::map<std::string, int> lines;
+    for (const YamlEntry& entry : root.entries) {
+      lines[entry.key] = entry.line;
+      EVENSTEP_RETURN_IF_ERROR(ReadEntry(entry, fields, &costs));
+    }
+    EVENSTEP_RETURN_IF_ERROR(CheckComplete(root, fields, lines));
+    if (const auto found = FindCostRuleBreak(costs)) {
+      const auto line = lines.find(found->key);
+      return YamlError(name_, line == lines.end() ? root.line : line->second,
+                       absl::StrCat(found->key, ": ", found->sentence));
+    }
+    return costs;
+  }
+
+ private:
+  absl::Status ReadEntry(const YamlEntry& entry,
+                         const std::vector<Field>& fields,
+                         planner::TimeModel* costs) {
+    if (entry.key == "collective") return ReadCollective(entry.value, costs);
+    const Field* const field = FindField(fields, entry.key);
+    if (field == nullptr) {
+      std::vector<std::string> known = {"collective"};
+      for (const Field& one : fields) known.push_back(one.key);
+      return YamlError(name_, entry.line,
+                       absl::StrCat("unknown key '", entry.key, "'",
+                                    KnownNamesHint(entry.key, known)));
+    }
+    return ReadScalar(entry, *field);
+  }
+
+  absl::Status ReadScalar(const YamlEntry& entry, const Field& field) {
+    if (entry.value.kind != YamlNode::Kind::kScalar) {
+      return YamlError(name_, entry.line,
+                       absl::StrCat(entry.key, ": expected a number"));
+    }
+    return At(absl::StrCat(name_, ":", entry.line, ": ", entry.key),
+              field.parse(entry.value.scalar));
+  }
+
+  // A file that leaves costs out would plan with zeros without a word.
+  absl::Status CheckComplete(const YamlNode& root,
+                             const std::vector<Field>& fields,
+                             const std::map<std::string, int>& lines) {
+    for (const Field& field : fields) {
+      if (lines.count(field.key) == 0) {
+        return YamlError(name_, root.line,
+                         absl::StrCat("costs: ", field.key, " is missing"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCollective(const YamlNode& list, planner::TimeModel* costs) {
+    if (list.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+    if (list.kind != YamlNode::Kind::kList) {
+      return YamlError(name_, list.line,
+                       "collective: expected a list of "
+                       "{degree: 2, ns_per_token: 1.5}");
+    }
+    for (const YamlNode& item : list.items) {
+      planner::TimeModel::CollectiveCost cost;
+      EVENSTEP_RETURN_IF_ERROR(ReadCollectiveItem(item, &cost));
+      costs->collective.push_back(cost);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCollectiveItem(const YamlNode& item,
+                                  planner::TimeModel::CollectiveCost* cost) {
+    const std::vector<Field> fields = {
+        {"degree",
+         [cost](absl::string_view text) {
+           return ParseValue(text, &cost->degree);
+         },
+         nullptr},
+        {"ns_per_token",
+         [cost](absl::string_view text) {
+           return ParseValue(text, &cost->ns_per_token);
+         },
+         nullptr}};
+    size_t found = 0;
+    for (const YamlEntry& entry : item.entries) {
+      const Field* const field = FindField(fields, entry.key);
+      if (field == nullptr) {
+        return YamlError(name_, entry.line,
+                         absl::StrCat("unknown key '", entry.key,
+                                      "'; known: degree, ns_per_token"));
+      }
+      EVENSTEP_RETURN_IF_ERROR(ReadScalar(entry, *field));
+      ++found;
+    }
+    if (found == fields.size()) return absl::OkStatus();
+    return YamlError(name_, item.line,
+                     "collective: expected {degree: 2, ns_per_token: 1.5}");
+  }
+
+  const std::string name_;
+};
+
+// Reads one job file and its overrides, and says where each key was set.
+class JobReader {
+ public:
+  JobReader(const ParseOptions& options, JobSpec* spec)
+      : options_(options), spec_(spec), fields_(JobFields(spec)) {
+    for (const Field& field : fields_) keys_.push_back(field.key);
+    keys_.push_back("costs");
+  }
+
+  absl::Status ReadFile(const YamlNode& root) {
+    if (root.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+    if (root.kind != YamlNode::Kind::kMap) {
+      return YamlError(options_.name, root.line, "expected 'key: value' lines");
+    }
+    return ReadMap(root, "");
+  }
+
+  absl::Status ReadOverride(absl::string_view pair) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(pair, absl::MaxSplits('=', 1));
+    const std::string key(parts.first);
+    if (!absl::StrContains(pair, "=")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set ", pair, ": expected key=value"));
+    }
+    const std::string where = absl::StrCat("--set ", key);
+    where_[key] = where;
+    if (key == "costs")
+      return At(where, ReadCostFile(std::string(parts.second)));
+    const Field* const field = FindField(fields_, key);
+    if (field == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": unknown key", KnownNamesHint(key, keys_)));
+    }
+    return At(where, field->parse(parts.second));
+  }
+
+  absl::Status CheckRules() const {
+    const auto found = FindRuleBreak(*spec_);
+    if (!found.has_value()) return absl::OkStatus();
+    const auto where = where_.find(found->key);
+    if (where != where_.end()) {
+      const bool is_override = absl::StartsWith(where->second, "--set ");
+      return absl::InvalidArgumentError(
+          is_override ? absl::StrCat(where->second, ": ", found->sentence)
+                      : absl::StrCat(where->second, ": ", found->key, ": ",
+                                     found->sentence));
+    }
+    return YamlError(options_.name, 1,
+                     absl::StrCat(found->key, ": ", found->sentence));
+  }
+
+ private:
+  absl::Status ReadMap(const YamlNode& map, const std::string& prefix) {
+    for (const YamlEntry& entry : map.entries) {
+      EVENSTEP_RETURN_IF_ERROR(ReadEntry(entry, prefix));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEntry(const YamlEntry& entry, const std::string& prefix) {
+    const std::string key = Join(prefix, entry.key);
+    where_[key] = absl::StrCat(options_.name, ":", entry.line);
+    // A key may not carry a dot past the tree's own levels.
+    const bool dotted = absl::StrContains(entry.key, ".");
+    if (key == "costs") return ReadCosts(entry);
+    if (const Field* field = dotted ? nullptr : FindField(fields_, key)) {
+      return ReadScalar(entry, key, *field);
+    }
+    if (!dotted && !KeysUnder(keys_, key).empty()) {
+      return ReadSection(entry, key);
+    }
+    return YamlError(
+        options_.name, entry.line,
+        absl::StrCat("unknown key '", key, "'",
+                     KnownNamesHint(entry.key, KeysUnder(keys_, prefix))));
+  }
+
+  absl::Status ReadSection(const YamlEntry& entry, const std::string& key) {
+    if (entry.value.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+    if (entry.value.kind == YamlNode::Kind::kMap) {
+      return ReadMap(entry.value, key);
+    }
+    return YamlError(options_.name, entry.line,
+                     absl::StrCat(key, ": expected a map with ",
+                                  absl::StrJoin(KeysUnder(keys_, key), ", ")));
+  }
+
+  absl::Status ReadScalar(const YamlEntry& entry, const std::string& key,
+                          const Field& field) {
+    if (entry.value.kind != YamlNode::Kind::kScalar) {
+      return YamlError(options_.name, entry.line,
+                       absl::StrCat(key, ": expected a single value"));
+    }
+    return At(absl::StrCat(options_.name, ":", entry.line, ": ", key),
+              field.parse(entry.value.scalar));
+  }
+
+  absl::Status ReadCosts(const YamlEntry& entry) {
+    if (entry.value.kind == YamlNode::Kind::kScalar) {
+      return At(absl::StrCat(options_.name, ":", entry.line, ": costs"),
+                ReadCostFile(entry.value.scalar));
+    }
+    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs,
+                              CostReader(options_.name).Read(entry.value));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCostFile(const std::string& path) {
+    const std::string full =
+        (std::filesystem::path(options_.base_dir) / path).string();
+    EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
+                              ReadWholeFile(full, kMaxCostFileBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs, ParseCostFile(text, path));
+    return absl::OkStatus();
+  }
+
+  const ParseOptions& options_;
+  JobSpec* const spec_;
+  const std::vector<Field> fields_;
+  std::vector<std::string> keys_;
+  std::map<std::string, std::string> where_;  // "NAME:LINE" or "--set KEY"
+};
+
+// Trainers run elsewhere than the user's shell.
+absl::Status MakeSourceAbsolute(absl::string_view base_dir,
+                                std::string* source) {
+  absl::string_view path = *source;
+  if (!absl::ConsumePrefix(&path, kTextPrefix) || path.empty()) {
+    return absl::OkStatus();  // for the rules to refuse
+  }
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(
+      std::filesystem::path(std::string(base_dir)) / std::string(path), error);
+  if (error) return ErrnoStatus(error.value(), "no absolute path of", path);
+  *source = absl::StrCat(kTextPrefix, absolute.lexically_normal().string());
+  return absl::OkStatus();
+}
+
+// "a.b" and its value as YAML lines; `section` is the one that is open.
+void AppendField(const Field& field, std::string* section, std::string* out) {
+  const std::optional<std::string> value = field.format();
+  if (!value.has_value()) return;
+  const size_t dot = field.key.find('.');
+  if (dot == std::string::npos) {
+    section->clear();
+    absl::StrAppend(out, field.key, ": ", YamlScalar(*value), "\n");
+    return;
+  }
+  const std::string name = field.key.substr(0, dot);
+  if (name != *section) absl::StrAppend(out, name, ":\n");
+  *section = name;
+  absl::StrAppend(out, "  ", field.key.substr(dot + 1), ": ",
+                  YamlScalar(*value), "\n");
+}
+
+std::string FormatCosts(const planner::TimeModel& costs,
+                        absl::string_view indent) {
+  planner::TimeModel copy = costs;
+  std::string out;
+  for (const Field& field : CostFields(&copy)) {
+    absl::StrAppend(&out, indent, field.key, ": ", *field.format(), "\n");
+  }
+  if (costs.collective.empty()) return out;
+  absl::StrAppend(&out, indent, "collective:\n");
+  for (const auto& entry : costs.collective) {
+    absl::StrAppend(&out, indent, "  - {degree: ", entry.degree,
+                    ", ns_per_token: ", FormatValue(entry.ns_per_token), "}\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
+                                     const ParseOptions& options) {
+  EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, options.name));
+  JobSpec spec;
+  JobReader reader(options, &spec);
+  EVENSTEP_RETURN_IF_ERROR(reader.ReadFile(root));
+  for (const std::string& pair : options.overrides) {
+    EVENSTEP_RETURN_IF_ERROR(reader.ReadOverride(pair));
+  }
+  if (spec.model.kv_heads == 0) spec.model.kv_heads = spec.model.heads;
+  EVENSTEP_RETURN_IF_ERROR(
+      MakeSourceAbsolute(options.base_dir, &spec.data.source));
+  EVENSTEP_RETURN_IF_ERROR(reader.CheckRules());
+  return spec;
+}
+
+std::string FormatJobFile(const JobSpec& spec) {
+  JobSpec copy = spec;
+  std::string out;
+  std::string section;
+  for (const Field& field : JobFields(&copy)) {
+    AppendField(field, &section, &out);
+  }
+  if (spec.costs.has_value()) {
+    absl::StrAppend(&out, "costs:\n", FormatCosts(*spec.costs, "  "));
+  }
+  return out;
+}
+
+absl::StatusOr<planner::TimeModel> ParseCostFile(absl::string_view yaml,
+                                                 absl::string_view name) {
+  EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, name));
+  return CostReader(name).Read(root);
+}
+
+std::string FormatCostFile(const planner::TimeModel& costs) {
+  return absl::StrCat(
+      "# Evenstep costs of one model on one kind of device, in nanoseconds.\n"
+      "# A micro-batch of S tokens with lengths s on d ranks takes about\n"
+      "#   micro_batch_fixed + (quadratic * sum s^2 + linear * S) / d\n"
+      "# and the collectives of its degree.\n",
+      FormatCosts(costs, ""));
+}
+
+}  // namespace evenstep::jobspec

@@ -1,0 +1,246 @@
+#include "jobspec/rules.h"
+
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse_value.h"
+#include "planner/validate.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxSourceBytes = 4096;
+constexpr int kMaxWidth = 1 << 20;
+constexpr int kMinVocab = 257;  // bytes and an end token
+constexpr int kMaxVocab = 1 << 24;
+constexpr int64_t kMaxSteps = 1'000'000'000;
+constexpr int kMaxLookAhead = 64;
+constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
+
+using Found = std::optional<RuleBreak>;
+
+template <typename Number>
+Found InRange(absl::string_view key, Number value, Number least, Number most) {
+  if (value >= least && value <= most) return std::nullopt;  // false for NaN
+  return RuleBreak{std::string(key),
+                   absl::StrCat(FormatValue(value), " is not in ",
+                                FormatValue(least), " to ", FormatValue(most))};
+}
+
+Found FirstOf(std::initializer_list<Found> found) {
+  for (const Found& one : found) {
+    if (one.has_value()) return one;
+  }
+  return std::nullopt;
+}
+
+bool HasControlCharacter(absl::string_view text) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) return true;
+  }
+  return false;
+}
+
+Found TextRule(absl::string_view key, absl::string_view text, size_t most) {
+  if (text.empty()) return RuleBreak{std::string(key), "is required"};
+  if (text.size() > most) {
+    return RuleBreak{std::string(key),
+                     absl::StrCat(text.size(), " bytes; at most ", most)};
+  }
+  if (HasControlCharacter(text)) {
+    return RuleBreak{std::string(key), "holds a control character"};
+  }
+  return std::nullopt;
+}
+
+Found KindRule(const JobSpec& spec) {
+  if (spec.kind == "train") return std::nullopt;
+  return RuleBreak{"kind",
+                   absl::StrCat("'", spec.kind, "' is unknown; known: train")};
+}
+
+Found HeadRules(const ModelSpec& model) {
+  if (model.width % model.heads != 0) {
+    return RuleBreak{"model.width",
+                     absl::StrCat(model.width, " is not a multiple of ",
+                                  model.heads, " heads")};
+  }
+  if ((model.width / model.heads) % 2 != 0) {
+    return RuleBreak{
+        "model.width",
+        absl::StrCat(model.width, " / ", model.heads, " heads gives heads of ",
+                     model.width / model.heads,
+                     "; rotary positions need an even size")};
+  }
+  if (model.heads % model.kv_heads != 0) {
+    return RuleBreak{"model.kv_heads",
+                     absl::StrCat(model.kv_heads, " does not divide ",
+                                  model.heads, " heads")};
+  }
+  return std::nullopt;
+}
+
+Found ModelRules(const ModelSpec& model) {
+  Found ranges = FirstOf({
+      InRange("model.layers", model.layers, 1, planner::kMaxLayers),
+      InRange("model.width", model.width, 1, kMaxWidth),
+      InRange("model.heads", model.heads, 1, planner::kMaxHeads),
+      InRange("model.kv_heads", model.kv_heads, 1, planner::kMaxHeads),
+      InRange("model.vocab", model.vocab, kMinVocab, kMaxVocab),
+  });
+  return ranges.has_value() ? ranges : HeadRules(model);
+}
+
+Found SourceRule(const DataSpec& data) {
+  constexpr absl::string_view kPrefix = "text:";
+  Found text = TextRule("data.source", data.source, kMaxSourceBytes);
+  if (text.has_value()) return text;
+  if (absl::StartsWith(data.source, kPrefix) &&
+      data.source.size() > kPrefix.size()) {
+    return std::nullopt;
+  }
+  return RuleBreak{"data.source",
+                   absl::StrCat("'", data.source, "' is not text:PATH")};
+}
+
+Found BatchRules(const JobSpec& spec) {
+  Found ranges = FirstOf({
+      // One byte and the end token at least.
+      InRange<int64_t>("data.max_length", spec.data.max_length, 2,
+                       planner::kMaxLengthTokens),
+      InRange<int64_t>("batch.samples", spec.batch_samples, 1,
+                       planner::kMaxSamples),
+  });
+  if (ranges.has_value()) return ranges;
+  const int64_t most = spec.batch_samples * spec.data.max_length;
+  if (most <= planner::kMaxTotalTokens) return std::nullopt;
+  return RuleBreak{
+      "batch.samples",
+      absl::StrCat(spec.batch_samples, " samples of up to ",
+                   spec.data.max_length, " tokens are ", most,
+                   " tokens a step; at most ", planner::kMaxTotalTokens)};
+}
+
+Found OptimizerRules(const OptimizerSpec& optimizer, int64_t steps) {
+  if (!(optimizer.lr > 0)) {
+    return RuleBreak{"optimizer.lr", absl::StrCat(FormatValue(optimizer.lr),
+                                                  " is not above 0")};
+  }
+  return FirstOf({
+      InRange("optimizer.lr", optimizer.lr, 0.0, 1e3),
+      InRange<int64_t>("optimizer.warmup", optimizer.warmup, 0, steps),
+      InRange("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3),
+      InRange("optimizer.clip", optimizer.clip, 0.0, 1e9),
+  });
+}
+
+Found TimeoutRule(absl::string_view key, absl::Duration value) {
+  if (value < absl::Milliseconds(1) || value > kMaxTimeout) {
+    return RuleBreak{std::string(key),
+                     absl::StrCat(FormatValue(value), " is not in 1ms to ",
+                                  FormatValue(kMaxTimeout))};
+  }
+  if (value % absl::Milliseconds(1) != absl::ZeroDuration()) {
+    return RuleBreak{std::string(key),
+                     absl::StrCat(FormatValue(value),
+                                  " is not a whole number of milliseconds")};
+  }
+  return std::nullopt;
+}
+
+Found TimeoutRules(const TimeoutSpec& timeouts) {
+  return FirstOf({
+      timeouts.collective.has_value()
+          ? TimeoutRule("timeouts.collective", *timeouts.collective)
+          : std::nullopt,
+      TimeoutRule("timeouts.start", timeouts.start),
+      TimeoutRule("timeouts.stop", timeouts.stop),
+  });
+}
+
+Found RankRules(const JobSpec& spec) {
+  return FirstOf({
+      InRange("ranks", spec.ranks, 1, planner::kMaxRanks),
+      InRange("look_ahead", spec.look_ahead, 1, kMaxLookAhead),
+      InRange<int64_t>("memory.tokens_per_rank", spec.memory.tokens_per_rank, 1,
+                       planner::kMaxTokensPerRank),
+      InRange("memory.recompute_layers", spec.memory.recompute_layers, 0,
+              spec.model.layers),
+  });
+}
+
+Found CostRules(const JobSpec& spec) {
+  if (!spec.costs.has_value()) return std::nullopt;
+  Found found = FindCostRuleBreak(*spec.costs);
+  if (found.has_value()) found->key = "costs." + found->key;
+  return found;
+}
+
+Found CollectiveRules(const planner::TimeModel& costs) {
+  int previous = 0;
+  for (const auto& entry : costs.collective) {
+    if (entry.degree <= previous || entry.degree > planner::kMaxRanks) {
+      return RuleBreak{
+          "collective",
+          absl::StrCat("degree ", entry.degree, " after ", previous,
+                       "; degrees ascend from 1 to ", planner::kMaxRanks)};
+    }
+    previous = entry.degree;
+    Found range = InRange("collective", entry.ns_per_token, 0.0,
+                          planner::kMaxLinearNsPerToken);
+    if (range.has_value()) return range;
+  }
+  return std::nullopt;
+}
+
+absl::Status ToStatus(const Found& found) {
+  if (!found.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(found->key, ": ", found->sentence));
+}
+
+}  // namespace
+
+std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
+  const int64_t most = planner::kMaxFixedNs;
+  Found ranges = FirstOf({
+      InRange<int64_t>("micro_batch_fixed_ns", costs.micro_batch_fixed_ns, 0,
+                       most),
+      InRange("linear_ns_per_token", costs.linear_ns_per_token, 0.0,
+              planner::kMaxLinearNsPerToken),
+      InRange("quadratic_ns_per_token2", costs.quadratic_ns_per_token2, 0.0,
+              planner::kMaxQuadraticNsPerToken2),
+      InRange<int64_t>("collective_latency_ns", costs.collective_latency_ns, 0,
+                       most),
+      InRange<int64_t>("step_fixed_ns", costs.step_fixed_ns, 0, most),
+  });
+  return ranges.has_value() ? ranges : CollectiveRules(costs);
+}
+
+std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {
+  return FirstOf({
+      TextRule("name", spec.name, kMaxNameBytes),
+      KindRule(spec),
+      ModelRules(spec.model),
+      SourceRule(spec.data),
+      BatchRules(spec),
+      InRange<int64_t>("steps", spec.steps, 1, kMaxSteps),
+      OptimizerRules(spec.optimizer, spec.steps),
+      RankRules(spec),
+      CostRules(spec),
+      TimeoutRules(spec.timeouts),
+  });
+}
+
+absl::Status ValidateJobSpec(const JobSpec& spec) {
+  return ToStatus(FindRuleBreak(spec));
+}
+
+absl::Status ValidateCosts(const planner::TimeModel& costs) {
+  return ToStatus(FindCostRuleBreak(costs));
+}
+
+}  // namespace evenstep::jobspec

@@ -1,0 +1,27 @@
+#ifndef EVENSTEP_JOBSPEC_RULES_H_
+#define EVENSTEP_JOBSPEC_RULES_H_
+
+// The rules of a job that need no data and no cluster, with the key that each
+// is about, so that a reader of files can say on which line it stands. Used
+// inside jobspec only. Pure functions.
+
+#include <optional>
+#include <string>
+
+#include "jobspec/job_spec.h"
+
+namespace evenstep::jobspec {
+
+struct RuleBreak {
+  std::string key;  // dotted
+  std::string sentence;
+};
+
+// The first rule that `spec` breaks.
+std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec);
+// The same for costs; keys without "costs.".
+std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs);
+
+}  // namespace evenstep::jobspec
+
+#endif  // EVENSTEP_JOBSPEC_RULES_H_

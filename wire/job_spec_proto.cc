@@ -1,0 +1,178 @@
+#include "wire/job_spec_proto.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "planner/planner.h"
+
+namespace evenstep::wire {
+namespace {
+
+absl::Status InField(absl::string_view field, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": ", status.message()));
+}
+
+v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
+  v1::ModelSpec proto;
+  proto.set_layers(model.layers);
+  proto.set_width(model.width);
+  proto.set_heads(model.heads);
+  proto.set_kv_heads(model.kv_heads);
+  proto.set_vocab(model.vocab);
+  return proto;
+}
+
+jobspec::ModelSpec FromProto(const v1::ModelSpec& proto) {
+  jobspec::ModelSpec model;
+  model.layers = proto.layers();
+  model.width = proto.width();
+  model.heads = proto.heads();
+  model.kv_heads = proto.kv_heads();
+  model.vocab = proto.vocab();
+  return model;
+}
+
+v1::DataSpec ToProto(const jobspec::DataSpec& data) {
+  v1::DataSpec proto;
+  proto.set_source(data.source);
+  proto.set_max_length(data.max_length);
+  proto.set_on_too_long(std::string(jobspec::OnTooLongName(data.on_too_long)));
+  proto.set_on_bad_sample(
+      std::string(jobspec::OnBadSampleName(data.on_bad_sample)));
+  return proto;
+}
+
+absl::StatusOr<jobspec::DataSpec> FromProto(const v1::DataSpec& proto) {
+  jobspec::DataSpec data;
+  data.source = proto.source();
+  data.max_length = proto.max_length();
+  EVENSTEP_RETURN_IF_ERROR(
+      InField("data.on_too_long",
+              jobspec::ParseOnTooLong(proto.on_too_long(), &data.on_too_long)));
+  EVENSTEP_RETURN_IF_ERROR(InField(
+      "data.on_bad_sample",
+      jobspec::ParseOnBadSample(proto.on_bad_sample(), &data.on_bad_sample)));
+  return data;
+}
+
+v1::OptimizerSpec ToProto(const jobspec::OptimizerSpec& optimizer) {
+  v1::OptimizerSpec proto;
+  proto.set_lr(optimizer.lr);
+  proto.set_warmup(optimizer.warmup);
+  proto.set_weight_decay(optimizer.weight_decay);
+  proto.set_clip(optimizer.clip);
+  return proto;
+}
+
+jobspec::OptimizerSpec FromProto(const v1::OptimizerSpec& proto) {
+  jobspec::OptimizerSpec optimizer;
+  optimizer.lr = proto.lr();
+  optimizer.warmup = proto.warmup();
+  optimizer.weight_decay = proto.weight_decay();
+  optimizer.clip = proto.clip();
+  return optimizer;
+}
+
+v1::TimeoutSpec ToProto(const jobspec::TimeoutSpec& timeouts) {
+  v1::TimeoutSpec proto;
+  if (timeouts.collective.has_value()) {
+    proto.set_collective_ms(absl::ToInt64Milliseconds(*timeouts.collective));
+  }
+  proto.set_start_ms(absl::ToInt64Milliseconds(timeouts.start));
+  proto.set_stop_ms(absl::ToInt64Milliseconds(timeouts.stop));
+  return proto;
+}
+
+// 0 keeps the default.
+jobspec::TimeoutSpec FromProto(const v1::TimeoutSpec& proto) {
+  jobspec::TimeoutSpec timeouts;
+  if (proto.collective_ms() != 0) {
+    timeouts.collective = absl::Milliseconds(proto.collective_ms());
+  }
+  if (proto.start_ms() != 0) {
+    timeouts.start = absl::Milliseconds(proto.start_ms());
+  }
+  if (proto.stop_ms() != 0) timeouts.stop = absl::Milliseconds(proto.stop_ms());
+  return timeouts;
+}
+
+}  // namespace
+
+v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
+  v1::JobSpec proto;
+  proto.set_name(spec.name);
+  proto.set_kind(spec.kind);
+  *proto.mutable_model() = ToProto(spec.model);
+  *proto.mutable_data() = ToProto(spec.data);
+  proto.mutable_batch()->set_samples(spec.batch_samples);
+  proto.set_steps(spec.steps);
+  proto.set_seed(spec.seed);
+  *proto.mutable_optimizer() = ToProto(spec.optimizer);
+  proto.set_policy(std::string(planner::PolicyName(spec.policy)));
+  proto.set_ranks(spec.ranks);
+  proto.set_look_ahead(spec.look_ahead);
+  proto.mutable_memory()->set_tokens_per_rank(spec.memory.tokens_per_rank);
+  proto.mutable_memory()->set_recompute_layers(spec.memory.recompute_layers);
+  if (spec.costs.has_value()) *proto.mutable_costs() = ToProto(*spec.costs);
+  *proto.mutable_timeouts() = ToProto(spec.timeouts);
+  return proto;
+}
+
+absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
+  jobspec::JobSpec spec;
+  spec.name = proto.name();
+  spec.kind = proto.kind();
+  spec.model = FromProto(proto.model());
+  EVENSTEP_ASSIGN_OR_RETURN(spec.data, FromProto(proto.data()));
+  spec.batch_samples = proto.batch().samples();
+  spec.steps = proto.steps();
+  spec.seed = proto.seed();
+  spec.optimizer = FromProto(proto.optimizer());
+  absl::StatusOr<planner::Policy> policy = planner::ParsePolicy(proto.policy());
+  if (!policy.ok()) return InField("policy", policy.status());
+  spec.policy = *policy;
+  spec.ranks = proto.ranks();
+  spec.look_ahead = proto.look_ahead();
+  spec.memory.tokens_per_rank = proto.memory().tokens_per_rank();
+  spec.memory.recompute_layers = proto.memory().recompute_layers();
+  if (proto.has_costs()) {
+    EVENSTEP_ASSIGN_OR_RETURN(spec.costs, FromProto(proto.costs()));
+  }
+  spec.timeouts = FromProto(proto.timeouts());
+  EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateJobSpec(spec));
+  return spec;
+}
+
+v1::CostModel ToProto(const planner::TimeModel& costs) {
+  v1::CostModel proto;
+  proto.set_micro_batch_fixed_ns(costs.micro_batch_fixed_ns);
+  proto.set_linear_ns_per_token(costs.linear_ns_per_token);
+  proto.set_quadratic_ns_per_token2(costs.quadratic_ns_per_token2);
+  proto.set_collective_latency_ns(costs.collective_latency_ns);
+  for (const auto& entry : costs.collective) {
+    v1::CollectiveCost* const cost = proto.add_collective();
+    cost->set_degree(entry.degree);
+    cost->set_ns_per_token(entry.ns_per_token);
+  }
+  proto.set_step_fixed_ns(costs.step_fixed_ns);
+  return proto;
+}
+
+absl::StatusOr<planner::TimeModel> FromProto(const v1::CostModel& proto) {
+  planner::TimeModel costs;
+  costs.micro_batch_fixed_ns = proto.micro_batch_fixed_ns();
+  costs.linear_ns_per_token = proto.linear_ns_per_token();
+  costs.quadratic_ns_per_token2 = proto.quadratic_ns_per_token2();
+  costs.collective_latency_ns = proto.collective_latency_ns();
+  for (const v1::CollectiveCost& cost : proto.collective()) {
+    costs.collective.push_back({cost.degree(), cost.ns_per_token()});
+  }
+  costs.step_fixed_ns = proto.step_fixed_ns();
+  EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateCosts(costs));
+  return costs;
+}
+
+}  // namespace evenstep::wire

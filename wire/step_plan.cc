@@ -1,0 +1,184 @@
+#include "wire/step_plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "planner/digest.h"
+
+namespace evenstep::wire {
+namespace {
+
+PlannedMicroBatch MakeMicroBatch(const planner::PlanRequest& request,
+                                 const planner::MicroBatch& planned) {
+  PlannedMicroBatch out;
+  out.first_rank = planned.first_rank;
+  out.degree = planned.degree;
+  out.recompute_layers = planned.recompute_layers;
+  out.predicted_ns = planned.predicted_ns;
+  for (const int index : planned.samples) {
+    const planner::Sample& sample = request.samples[index];
+    out.sample_ids.push_back(sample.id);
+    out.lengths.push_back(sample.length);
+  }
+  return out;
+}
+
+v1::MicroBatch MicroBatchToProto(const PlannedMicroBatch& in) {
+  v1::MicroBatch out;
+  out.set_first_rank(in.first_rank);
+  out.set_degree(in.degree);
+  out.mutable_sample_ids()->Assign(in.sample_ids.begin(), in.sample_ids.end());
+  out.mutable_lengths()->Assign(in.lengths.begin(), in.lengths.end());
+  out.set_recompute_layers(in.recompute_layers);
+  out.set_predicted_ns(in.predicted_ns);
+  return out;
+}
+
+absl::Status CheckMicroBatch(const v1::MicroBatch& proto, int world) {
+  if (proto.first_rank() < 0 || proto.degree() < 1 ||
+      proto.first_rank() > world - proto.degree()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block of ", proto.degree(), " ranks from rank ",
+                     proto.first_rank(), " does not lie in ", world, " ranks"));
+  }
+  if (proto.sample_ids_size() != proto.lengths_size() ||
+      proto.sample_ids_size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(proto.sample_ids_size(), " sample ids and ",
+                     proto.lengths_size(), " lengths"));
+  }
+  for (int i = 0; i < proto.lengths_size(); ++i) {
+    if (proto.lengths(i) < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "sample ", proto.sample_ids(i), " has length ", proto.lengths(i)));
+    }
+  }
+  if (proto.recompute_layers() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(proto.recompute_layers(), " layers recomputed"));
+  }
+  return absl::OkStatus();
+}
+
+PlannedMicroBatch MicroBatchFromProto(const v1::MicroBatch& proto) {
+  PlannedMicroBatch out;
+  out.first_rank = proto.first_rank();
+  out.degree = proto.degree();
+  out.sample_ids.assign(proto.sample_ids().begin(), proto.sample_ids().end());
+  out.lengths.assign(proto.lengths().begin(), proto.lengths().end());
+  out.recompute_layers = proto.recompute_layers();
+  out.predicted_ns = proto.predicted_ns();
+  return out;
+}
+
+absl::Status CheckHead(const v1::StepPlan& proto) {
+  if (proto.generation() < 0 || proto.step() < 0 || proto.world() < 1 ||
+      proto.trained_tokens() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan of generation ", proto.generation(), ", step ",
+                     proto.step(), ", world ", proto.world(), ", ",
+                     proto.trained_tokens(), " trained tokens: out of range"));
+  }
+  return absl::OkStatus();
+}
+
+// Everything but the micro-batches.
+StepPlan HeadFromProto(const v1::StepPlan& proto) {
+  StepPlan plan;
+  plan.generation = proto.generation();
+  plan.step = proto.step();
+  plan.world = proto.world();
+  plan.trained_tokens = proto.trained_tokens();
+  plan.digest = proto.digest();
+  plan.predicted_step_ns = proto.predicted_step_ns();
+  plan.lower_bound_ns = proto.lower_bound_ns();
+  plan.predicted_imbalance = proto.predicted_imbalance();
+  plan.padding_ratio = proto.padding_ratio();
+  plan.policy = proto.policy();
+  return plan;
+}
+
+absl::Status WithStep(int64_t step, int index, const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "plan of step ", step, ", micro-batch ", index, ": ", status.message()));
+}
+
+}  // namespace
+
+uint64_t StepPlanDigest(const StepPlan& plan) {
+  planner::Fnv1a hash;
+  hash.Add(plan.world);
+  hash.Add(plan.step);
+  hash.Add(plan.trained_tokens);
+  hash.Add(static_cast<int64_t>(plan.micro_batches.size()));
+  for (const PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    hash.Add(micro_batch.first_rank);
+    hash.Add(micro_batch.degree);
+    hash.Add(micro_batch.recompute_layers);
+    hash.Add(static_cast<int64_t>(micro_batch.sample_ids.size()));
+    for (const int64_t id : micro_batch.sample_ids) hash.Add(id);
+    for (const int64_t length : micro_batch.lengths) hash.Add(length);
+  }
+  return hash.value();
+}
+
+StepPlan MakeStepPlan(const planner::PlanRequest& request,
+                      const planner::Plan& plan, int64_t generation,
+                      int64_t step, absl::string_view policy) {
+  StepPlan out;
+  out.generation = generation;
+  out.step = step;
+  out.world = request.cluster.num_ranks();
+  for (const planner::MicroBatch& micro_batch : plan.micro_batches) {
+    out.micro_batches.push_back(MakeMicroBatch(request, micro_batch));
+  }
+  out.trained_tokens = plan.trained_tokens;
+  out.predicted_step_ns = plan.predicted_step_ns;
+  out.lower_bound_ns = plan.lower_bound_ns;
+  out.predicted_imbalance = plan.predicted_imbalance;
+  out.padding_ratio = plan.padding_ratio;
+  out.policy = std::string(policy);
+  out.digest = StepPlanDigest(out);
+  return out;
+}
+
+v1::StepPlan ToProto(const StepPlan& plan) {
+  v1::StepPlan proto;
+  proto.set_generation(plan.generation);
+  proto.set_step(plan.step);
+  proto.set_world(plan.world);
+  for (const PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    *proto.add_micro_batches() = MicroBatchToProto(micro_batch);
+  }
+  proto.set_trained_tokens(plan.trained_tokens);
+  proto.set_digest(plan.digest);
+  proto.set_predicted_step_ns(plan.predicted_step_ns);
+  proto.set_lower_bound_ns(plan.lower_bound_ns);
+  proto.set_predicted_imbalance(plan.predicted_imbalance);
+  proto.set_padding_ratio(plan.padding_ratio);
+  proto.set_policy(plan.policy);
+  return proto;
+}
+
+absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& proto) {
+  EVENSTEP_RETURN_IF_ERROR(CheckHead(proto));
+  StepPlan plan = HeadFromProto(proto);
+  for (int i = 0; i < proto.micro_batches_size(); ++i) {
+    const v1::MicroBatch& micro_batch = proto.micro_batches(i);
+    if (absl::Status status = CheckMicroBatch(micro_batch, plan.world);
+        !status.ok()) {
+      return WithStep(plan.step, i, status);
+    }
+    plan.micro_batches.push_back(MicroBatchFromProto(micro_batch));
+  }
+  const uint64_t digest = StepPlanDigest(plan);
+  if (digest != plan.digest) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "plan of step ", plan.step, " says digest ", absl::Hex(plan.digest),
+        " but its content has ", absl::Hex(digest)));
+  }
+  return plan;
+}
+
+}  // namespace evenstep::wire

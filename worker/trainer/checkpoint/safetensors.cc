@@ -1,0 +1,278 @@
+#include "worker/trainer/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace evenstep::trainer {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kLengthBytes = 8;
+constexpr size_t kAlignment = 8;
+constexpr char kMetadataKey[] = "__metadata__";
+
+// Bytes of one element; 0 for an unknown type.
+int64_t ElementBytes(absl::string_view dtype) {
+  if (dtype == "F64" || dtype == "I64") return 8;
+  if (dtype == "F32" || dtype == "I32") return 4;
+  if (dtype == "F16" || dtype == "BF16") return 2;
+  if (dtype == "I8" || dtype == "U8" || dtype == "BOOL") return 1;
+  return 0;
+}
+
+// Bytes that a tensor must have; -1 for an unknown type, a negative size or a
+// product beyond 63 bits.
+int64_t ExpectedBytes(const TensorBytes& tensor) {
+  int64_t bytes = ElementBytes(tensor.dtype);
+  if (bytes == 0) return -1;
+  for (int64_t size : tensor.shape) {
+    if (size < 0) return -1;
+    if (size > 0 && bytes > std::numeric_limits<int64_t>::max() / size) {
+      return -1;
+    }
+    bytes *= size;
+  }
+  return bytes;
+}
+
+std::string Describe(const TensorBytes& tensor) {
+  return absl::StrCat("tensor '", tensor.name, "' (", tensor.dtype, " [",
+                      absl::StrJoin(tensor.shape, ", "), "])");
+}
+
+absl::Status CheckForWriting(const std::vector<TensorBytes>& tensors) {
+  std::set<std::string> names = {kMetadataKey};
+  for (const TensorBytes& tensor : tensors) {
+    if (!names.insert(tensor.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two tensors are named '", tensor.name, "'"));
+    }
+    const int64_t expected = ExpectedBytes(tensor);
+    if (expected != static_cast<int64_t>(tensor.bytes.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Describe(tensor), " needs ", expected, " bytes, got ",
+                       tensor.bytes.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string LittleEndian(uint64_t value) {
+  std::string bytes(kLengthBytes, '\0');
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    bytes[i] = static_cast<char>(value >> (8 * i));
+  }
+  return bytes;
+}
+
+uint64_t FromLittleEndian(absl::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i]))
+             << (8 * i);
+  }
+  return value;
+}
+
+std::string MakeHeader(const std::vector<TensorBytes>& tensors,
+                       const SafetensorsMetadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  size_t offset = 0;
+  for (const TensorBytes& tensor : tensors) {
+    const size_t end = offset + tensor.bytes.size();
+    header[tensor.name] = {{"dtype", tensor.dtype},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  return text;
+}
+
+// One parsed header entry with its place in the data.
+struct Entry {
+  TensorBytes tensor;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
+  const auto malformed = [&](absl::string_view what) {
+    return absl::DataLossError(absl::StrCat("tensor '", name, "': ", what));
+  };
+  if (!json.is_object() || json.size() != 3) {
+    return malformed("needs dtype, shape and data_offsets, nothing else");
+  }
+  const auto dtype = json.find("dtype");
+  const auto shape = json.find("shape");
+  const auto offsets = json.find("data_offsets");
+  if (dtype == json.end() || !dtype->is_string() || shape == json.end() ||
+      !shape->is_array() || offsets == json.end() || !offsets->is_array() ||
+      offsets->size() != 2) {
+    return malformed(
+        "dtype, shape or data_offsets is missing or of a wrong "
+        "type");
+  }
+  Entry entry;
+  entry.tensor.name = name;
+  entry.tensor.dtype = dtype->get<std::string>();
+  for (const Json& size : *shape) {
+    if (!size.is_number_unsigned()) return malformed("a size is no count");
+    entry.tensor.shape.push_back(size.get<int64_t>());
+  }
+  if (!(*offsets)[0].is_number_unsigned() ||
+      !(*offsets)[1].is_number_unsigned()) {
+    return malformed("an offset is no count");
+  }
+  entry.begin = (*offsets)[0].get<uint64_t>();
+  entry.end = (*offsets)[1].get<uint64_t>();
+  return entry;
+}
+
+absl::Status ParseMetadata(const Json& json, SafetensorsMetadata* metadata) {
+  if (!json.is_object()) {
+    return absl::DataLossError("__metadata__ is no object");
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) {
+      return absl::DataLossError(
+          absl::StrCat("__metadata__ '", key, "' is no string"));
+    }
+    (*metadata)[key] = value.get<std::string>();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseHeader(absl::string_view text, SafetensorsMetadata* metadata,
+                         std::vector<Entry>* entries) {
+  const Json header = Json::parse(text.begin(), text.end(), nullptr,
+                                  /*allow_exceptions=*/false);
+  if (!header.is_object()) {
+    return absl::DataLossError("the header is no JSON object");
+  }
+  for (const auto& [name, json] : header.items()) {
+    if (name == kMetadataKey) {
+      EVENSTEP_RETURN_IF_ERROR(ParseMetadata(json, metadata));
+      continue;
+    }
+    EVENSTEP_ASSIGN_OR_RETURN(Entry entry, ParseEntry(name, json));
+    entries->push_back(std::move(entry));
+  }
+  std::sort(entries->begin(), entries->end(),
+            [](const Entry& a, const Entry& b) {
+              return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+            });
+  return absl::OkStatus();
+}
+
+// Tensors must cover the data exactly, in order, each with the bytes of its
+// shape. Sets the views.
+absl::Status PlaceTensors(absl::string_view data, std::vector<Entry>* entries) {
+  uint64_t expected_begin = 0;
+  for (Entry& entry : *entries) {
+    const int64_t bytes = ExpectedBytes(entry.tensor);
+    if (bytes < 0) {
+      return absl::DataLossError(absl::StrCat(
+          Describe(entry.tensor), " has an unknown type or an absurd shape"));
+    }
+    if (entry.begin != expected_begin || entry.end < entry.begin ||
+        entry.end - entry.begin != static_cast<uint64_t>(bytes) ||
+        entry.end > data.size()) {
+      return absl::DataLossError(absl::StrCat(
+          Describe(entry.tensor), " stands at [", entry.begin, ", ", entry.end,
+          "), expected ", bytes, " bytes from ", expected_begin, " within the ",
+          data.size(), " bytes of data"));
+    }
+    entry.tensor.bytes = data.substr(entry.begin, bytes);
+    expected_begin = entry.end;
+  }
+  if (expected_begin != data.size()) {
+    return absl::DataLossError(absl::StrCat("tensors take ", expected_begin,
+                                            " bytes, the file has ",
+                                            data.size(), " bytes of data"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseInto(absl::string_view bytes, SafetensorsFile* file) {
+  if (bytes.size() < kLengthBytes) {
+    return absl::DataLossError(absl::StrCat("only ", bytes.size(),
+                                            " bytes, the header's length "
+                                            "alone takes ",
+                                            kLengthBytes));
+  }
+  const uint64_t header_bytes = FromLittleEndian(bytes);
+  if (header_bytes > static_cast<uint64_t>(kMaxSafetensorsHeaderBytes) ||
+      header_bytes > bytes.size() - kLengthBytes) {
+    return absl::DataLossError(absl::StrCat(
+        "a header of ", header_bytes, " bytes in a file of ", bytes.size(),
+        "; at most ", kMaxSafetensorsHeaderBytes, " are read"));
+  }
+  std::vector<Entry> entries;
+  EVENSTEP_RETURN_IF_ERROR(ParseHeader(bytes.substr(kLengthBytes, header_bytes),
+                                       &file->metadata, &entries));
+  EVENSTEP_RETURN_IF_ERROR(
+      PlaceTensors(bytes.substr(kLengthBytes + header_bytes), &entries));
+  for (Entry& entry : entries) file->tensors.push_back(std::move(entry.tensor));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const TensorBytes* SafetensorsFile::Find(absl::string_view name) const {
+  for (const TensorBytes& tensor : tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+absl::Status WriteSafetensors(const std::string& path,
+                              std::vector<TensorBytes> tensors,
+                              const SafetensorsMetadata& metadata) {
+  EVENSTEP_RETURN_IF_ERROR(CheckForWriting(tensors));
+  // Wide types first keeps every tensor aligned to its element.
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const TensorBytes& a, const TensorBytes& b) {
+                     return ElementBytes(a.dtype) > ElementBytes(b.dtype);
+                   });
+  const std::string header = MakeHeader(tensors, metadata);
+  std::string content = LittleEndian(header.size()) + header;
+  for (const TensorBytes& tensor : tensors) {
+    absl::StrAppend(&content, tensor.bytes);
+  }
+  return WriteFileAtomically(path, content);
+}
+
+absl::StatusOr<SafetensorsFile> ParseSafetensors(std::string bytes,
+                                                 absl::string_view name) {
+  SafetensorsFile file;
+  file.storage = std::make_unique<const std::string>(std::move(bytes));
+  const absl::Status status = ParseInto(*file.storage, &file);
+  if (status.ok()) return file;
+  return absl::DataLossError(absl::StrCat(name, ": ", status.message()));
+}
+
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  std::string bytes((std::istreambuf_iterator<char>(in)),
+                    std::istreambuf_iterator<char>());
+  if (in.bad()) return absl::DataLossError(absl::StrCat("cannot read ", path));
+  return ParseSafetensors(std::move(bytes), path);
+}
+
+}  // namespace evenstep::trainer

@@ -1,0 +1,59 @@
+#ifndef EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_
+#define EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_
+
+// The safetensors format: 8 bytes of little-endian header length, a JSON header
+// {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {...}} padded
+// with spaces to 8 bytes, then the tensors' bytes without holes. No torch here:
+// tensors are names, shapes and bytes. Files load in Python's `safetensors` as
+// they are. Thread-safe: no state.
+//
+//   WriteSafetensors(path, {{"w", "F32", {2, 3}, bytes}}, {{"step", "7"}});
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace evenstep::trainer {
+
+struct TensorBytes {
+  std::string name;
+  std::string dtype;  // F64, F32, BF16, F16, I64, I32, I8, U8 or BOOL
+  std::vector<int64_t> shape;
+  absl::string_view bytes;  // row-major, little-endian; not owned
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+// A file in memory. Tensors point into `storage`.
+struct SafetensorsFile {
+  SafetensorsMetadata metadata;
+  std::vector<TensorBytes> tensors;  // in order of their bytes
+  std::unique_ptr<const std::string> storage;
+
+  const TensorBytes* Find(absl::string_view name) const;
+};
+
+inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100 << 20;
+
+// Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of one
+// name, an unknown dtype, or bytes that do not fit the shape.
+absl::Status WriteSafetensors(const std::string& path,
+                              std::vector<TensorBytes> tensors,
+                              const SafetensorsMetadata& metadata);
+
+// NOT_FOUND: no such file. DATA_LOSS: not a whole safetensors file; the
+// sentence says what is wrong, with the numbers.
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
+// The same for bytes that are in memory; `name` is for messages.
+absl::StatusOr<SafetensorsFile> ParseSafetensors(std::string bytes,
+                                                 absl::string_view name);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_

@@ -1,0 +1,78 @@
+#include "worker/trainer/loop/engine.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/profile/measure_costs.h"
+
+namespace evenstep::trainer {
+namespace {
+
+DecoderConfig ToDecoderConfig(const jobspec::JobSpec& spec) {
+  DecoderConfig config;
+  config.layers = spec.model.layers;
+  config.width = spec.model.width;
+  config.heads = spec.model.heads;
+  config.kv_heads = spec.model.kv_heads;
+  config.vocab = spec.model.vocab;
+  config.seed = spec.seed;
+  return config;
+}
+
+AdamWOptions ToAdamWOptions(const jobspec::JobSpec& spec) {
+  AdamWOptions options;
+  options.schedule.peak = spec.optimizer.lr;
+  options.schedule.warmup_steps = spec.optimizer.warmup;
+  options.schedule.total_steps = spec.steps;
+  options.weight_decay = spec.optimizer.weight_decay;
+  options.clip = spec.optimizer.clip;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
+    const TrainerSetup& setup, CommunicatorFactory& factory) {
+  auto groups =
+      GroupTree::Build(factory, setup.generation, setup.rank, setup.world);
+  if (!groups.ok()) {
+    return WithReason(groups.status(), FailureReason::kStartFailed, kNoStep);
+  }
+  Log(LogLevel::kInfo, "groups_built",
+      {{"groups", (*groups)->num_groups()},
+       {"seconds", absl::ToDoubleSeconds((*groups)->creation_time())}});
+  return groups;
+}
+
+absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
+                                  GroupTree* groups) {
+  auto model = MakeDecoder(ToDecoderConfig(setup.spec));
+  if (!model.ok()) {
+    return WithReason(model.status(), FailureReason::kStartFailed, kNoStep);
+  }
+  Engine engine;
+  engine.groups = groups;
+  engine.model = std::make_unique<NotFiniteModel>(*std::move(model));
+  engine.runner =
+      std::make_unique<StepRunner>(engine.model.get(), engine.groups);
+  engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
+                                             ToAdamWOptions(setup.spec));
+  return engine;
+}
+
+absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
+                                                      const Engine& engine,
+                                                      const Clock& clock) {
+  MeasureOptions options;
+  options.model = jobspec::ToModelShape(setup.spec.model);
+  options.vocab = setup.spec.model.vocab;
+  options.tokens_per_rank = setup.spec.memory.tokens_per_rank;
+  options.recompute_layers = setup.spec.memory.recompute_layers;
+  return MeasureCosts(options, {engine.model.get(), engine.runner.get(),
+                                engine.groups, &clock});
+}
+
+}  // namespace evenstep::trainer

@@ -1,0 +1,44 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_ENGINE_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_ENGINE_H_
+
+// What a rank computes with: groups, model, step runner and optimizer of one
+// generation, made from the job in one place. The groups belong to the caller,
+// who must be able to abort them until the engine is gone. Main thread only.
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "planner/request.h"
+#include "worker/trainer/comm/communicator_factory.h"
+#include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/optim/adamw.h"
+#include "worker/trainer/parallel/step_runner.h"
+
+namespace evenstep::trainer {
+
+struct Engine {
+  GroupTree* groups;  // not owned
+  std::unique_ptr<NotFiniteModel> model;
+  std::unique_ptr<StepRunner> runner;
+  std::unique_ptr<AdamW> optimizer;
+};
+
+// The groups of the setup's generation. Collective over the world.
+absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
+    const TrainerSetup& setup, CommunicatorFactory& factory);
+
+// The rest; `groups` outlives it. Initial parameters depend on the job's seed
+// alone. START_FAILED with the model's numbers.
+absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup, GroupTree* groups);
+
+// Collective over the world. The job's state does not change.
+absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
+                                                      const Engine& engine,
+                                                      const Clock& clock);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_ENGINE_H_

@@ -1,0 +1,66 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_STEP_GATE_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_STEP_GATE_H_
+
+// The gate with what this rank votes by: the plans it holds, whether the next
+// step's samples could be read, and the agent's wish to stop. Samples are read
+// before the vote, so a sample that cannot be read fails all ranks at the gate
+// and never leaves peers alone in a collective. Main thread only.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/loop/agent_channel.h"
+#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/loop/gate.h"
+#include "worker/trainer/loop/plan_book.h"
+#include "worker/trainer/loop/training_data.h"
+
+namespace evenstep::trainer {
+
+// What all ranks run next: a step with its plan and this rank's samples, or
+// nothing, because the job has stopped or all its steps are done.
+struct NextStep {
+  std::shared_ptr<const wire::StepPlan> plan;  // null: no step comes
+  SampleMap samples;
+  int plan_lead = 0;
+  int64_t gate_ns = 0;
+};
+
+class StepGate {
+ public:
+  struct Parts {
+    Gate gate;
+    const PlanBook* plans;
+    const TrainingData* data;
+    const AgentChannel* agent;
+    const Clock* clock;
+    FaultPlan faults;
+  };
+  // What the pointers point to outlives the gate.
+  explicit StepGate(Parts parts);
+
+  // Reads the step's samples now if its plan is held; otherwise Pass does.
+  void Prepare(int64_t step);
+  // The gate before `step`; `total_steps` is the gate after the last one, which
+  // needs no plan. Errors carry a reason and the step.
+  absl::StatusOr<NextStep> Pass(int64_t step, int64_t total_steps);
+
+ private:
+  GateVote Vote(int64_t step, int64_t total_steps);
+  absl::Status FailureOf(const GateResult& result, int64_t step) const;
+  absl::StatusOr<SampleMap> LoadSamples(const wire::StepPlan& plan) const;
+
+  Parts parts_;
+  // Of the step that was prepared last.
+  std::shared_ptr<const wire::StepPlan> plan_;
+  std::optional<absl::StatusOr<SampleMap>> samples_;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_STEP_GATE_H_

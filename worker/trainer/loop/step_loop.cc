@@ -1,0 +1,147 @@
+#include "worker/trainer/loop/step_loop.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/suspects.h"
+
+namespace evenstep::trainer {
+namespace {
+
+// Samples that a message names; the rest is counted.
+constexpr size_t kNamedSuspects = 16;
+
+// What an error of the engine means for the job.
+FailureReason ReasonOfEngineError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kFailedPrecondition:
+      return FailureReason::kCollectiveFailed;
+    case absl::StatusCode::kResourceExhausted:
+      return FailureReason::kOutOfMemory;
+    case absl::StatusCode::kDataLoss:
+      return FailureReason::kDataError;
+    default:
+      return FailureReason::kInternal;
+  }
+}
+
+SampleReader ReaderOf(const SampleMap& samples) {
+  return [&samples](int64_t id) -> absl::StatusOr<data::SampleTokens> {
+    const auto it = samples.find(id);
+    if (it != samples.end()) return it->second;
+    return absl::InternalError(absl::StrCat("sample ", id, " was not read"));
+  };
+}
+
+Gate MakeWorldGate(const TrainParts& parts, const Engine& engine) {
+  Communicator& world = engine.groups->world();
+  return Gate(
+      [&world](absl::Span<int64_t> values) {
+        return world.AllReduceMin(values);
+      },
+      parts.sleep);
+}
+
+}  // namespace
+
+StepLoop::StepLoop(const TrainParts* parts, const TrainingData* data,
+                   Engine* engine, StepRecorder* recorder)
+    : parts_(*parts),
+      data_(*data),
+      engine_(*engine),
+      recorder_(*recorder),
+      gate_({MakeWorldGate(*parts, *engine), parts->plans, data, parts->agent,
+             parts->clock, parts->faults}),
+      total_steps_(parts->setup.spec.steps) {}
+
+absl::StatusOr<StepsDone> StepLoop::Run() {
+  const int64_t look_ahead = parts_.setup.spec.look_ahead;
+  EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(look_ahead - 1));
+  for (int64_t step = 0;; ++step) {
+    EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(step + look_ahead));
+    EVENSTEP_ASSIGN_OR_RETURN(const NextStep next, PassGate(step));
+    if (next.plan == nullptr) return StepsDone{step, step < total_steps_};
+    EVENSTEP_RETURN_IF_ERROR(RunStep(next));
+    gate_.Prepare(step + 1);
+  }
+}
+
+absl::Status StepLoop::ReportLengthsUpTo(int64_t last) {
+  for (; next_lengths_ <= std::min(last, total_steps_ - 1); ++next_lengths_) {
+    v1::ToAgent message;
+    *message.mutable_lengths() = data_.Lengths(next_lengths_);
+    EVENSTEP_RETURN_IF_ERROR(parts_.agent->Send(message));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NextStep> StepLoop::PassGate(int64_t step) {
+  EVENSTEP_ASSIGN_OR_RETURN(NextStep next, gate_.Pass(step, total_steps_));
+  EVENSTEP_RETURN_IF_ERROR(recorder_.GateExit(next.gate_ns, next.plan_lead));
+  parts_.plans->DropBefore(step);
+  if (step == 0) {
+    v1::ToAgent message;
+    message.mutable_started();
+    EVENSTEP_RETURN_IF_ERROR(parts_.agent->Send(message));
+  }
+  return next;
+}
+
+absl::Status StepLoop::RunStep(const NextStep& next) {
+  const int64_t step = next.plan->step;
+  parts_.faults.BeforeStep(step);
+  EVENSTEP_ASSIGN_OR_RETURN(const StepResult result, RunPlan(next));
+  if (result.not_finite > 0) return NotFiniteError(*next.plan, result);
+
+  const absl::Duration begin = parts_.clock->Monotonic();
+  const auto update = engine_.optimizer->Update(step);
+  if (absl::IsFailedPrecondition(update.status())) {
+    return WithReason(update.status(), FailureReason::kNotFinite, step);
+  }
+  if (!update.ok()) {
+    return WithReason(update.status(), FailureReason::kInternal, step);
+  }
+  recorder_.Ran(step, result, *update,
+                absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> StepLoop::RunPlan(const NextStep& next) {
+  const int64_t step = next.plan->step;
+  engine_.model->set_armed(parts_.faults.Has(FaultKind::kNotFinite, step));
+  auto result = engine_.runner->Run(*next.plan, ReaderOf(next.samples));
+  engine_.model->set_armed(false);
+  if (result.ok()) return result;
+  return WithReason(result.status(), ReasonOfEngineError(result.status()),
+                    step);
+}
+
+absl::Status StepLoop::NotFiniteError(const wire::StepPlan& plan,
+                                      const StepResult& result) {
+  const std::vector<int64_t> suspects =
+      SuspectSamples(plan, result, engine_.groups->world());
+  std::string names;
+  for (size_t i = 0; i < std::min(suspects.size(), kNamedSuspects); ++i) {
+    absl::StrAppend(&names, i == 0 ? "" : ", ", data_.Describe(suspects[i]));
+  }
+  if (suspects.size() > kNamedSuspects) {
+    absl::StrAppend(&names, " and ", suspects.size() - kNamedSuspects, " more");
+  }
+  return FailureError(
+      FailureReason::kNotFinite, plan.step,
+      absl::StrCat("step ", plan.step, ": ", result.not_finite,
+                   " values of loss and gradient are not finite; no rank has "
+                   "updated its parameters; suspects: ",
+                   names));
+}
+
+}  // namespace evenstep::trainer

@@ -1,0 +1,56 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_STEP_LOOP_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_STEP_LOOP_H_
+
+// A rank's steps, from gate to gate: report coming lengths, agree at the gate,
+// run the plan, reduce, update, and report the step once the next gate has seen
+// it. Nothing here waits for the coordinator except the gate, for a plan that
+// is late. Main thread only.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/trainer/loop/engine.h"
+#include "worker/trainer/loop/step_gate.h"
+#include "worker/trainer/loop/step_recorder.h"
+#include "worker/trainer/loop/train.h"
+#include "worker/trainer/loop/training_data.h"
+
+namespace evenstep::trainer {
+
+struct StepsDone {
+  int64_t committed = 0;
+  bool stopped = false;  // before the last step
+};
+
+class StepLoop {
+ public:
+  // What they point to outlives the loop.
+  StepLoop(const TrainParts* parts, const TrainingData* data, Engine* engine,
+           StepRecorder* recorder);
+
+  // Errors carry a reason and the step. After a step that is not finite, no
+  // rank has made its update.
+  absl::StatusOr<StepsDone> Run();
+
+ private:
+  // Sends the lengths of all steps up to `last` that were not sent yet.
+  absl::Status ReportLengthsUpTo(int64_t last);
+  absl::StatusOr<NextStep> PassGate(int64_t step);
+  absl::Status RunStep(const NextStep& next);
+  absl::StatusOr<StepResult> RunPlan(const NextStep& next);
+  absl::Status NotFiniteError(const wire::StepPlan& plan,
+                              const StepResult& result);
+
+  const TrainParts& parts_;
+  const TrainingData& data_;
+  Engine& engine_;
+  StepRecorder& recorder_;
+  StepGate gate_;
+  const int64_t total_steps_;
+  int64_t next_lengths_ = 0;  // first step whose lengths were not sent
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_STEP_LOOP_H_

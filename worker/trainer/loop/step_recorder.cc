@@ -1,0 +1,127 @@
+#include "worker/trainer/loop/step_recorder.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "worker/trainer/loop/failure.h"
+
+namespace evenstep::trainer {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+int64_t ToNs(const timeval& time) {
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_usec * int64_t{1'000};
+}
+
+// User and system time of this process, all threads.
+int64_t ProcessCpuNs() {
+  rusage usage = {};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return ToNs(usage.ru_utime) + ToNs(usage.ru_stime);
+}
+
+void LogProgress(const evenstep::v1::StepReport& report) {
+  const double seconds = report.step_ns() / kNsPerSecond;
+  Log(LogLevel::kInfo, "step_done",
+      {{"step", report.step()},
+       {"loss", absl::StrFormat("%.6f", report.loss())},
+       {"tokens", report.trained_tokens()},
+       {"seconds", absl::StrFormat("%.3f", seconds)},
+       {"tokens_s", absl::StrFormat("%.0f", report.trained_tokens() / seconds)},
+       {"lr", absl::StrFormat("%.3g", report.learning_rate())},
+       {"grad_norm", absl::StrFormat("%.4g", report.gradient_norm())},
+       {"gate_ms", absl::StrFormat("%.2f", report.gate_ns() / 1e6)},
+       {"plan_lead", report.plan_lead()}});
+}
+
+}  // namespace
+
+absl::StatusOr<StepRecorder> StepRecorder::Create(const TrainerSetup& setup,
+                                                  AgentChannel* agent,
+                                                  const Clock* clock) {
+  StepRecorder recorder(setup, agent, clock);
+  if (setup.rank == 0) {
+    auto curve = LossCurve::Create(absl::StrCat(setup.output_dir, "/loss.csv"));
+    if (!curve.ok()) {
+      return WithReason(curve.status(), FailureReason::kStartFailed, kNoStep);
+    }
+    recorder.curve_ = *std::move(curve);
+  }
+  return recorder;
+}
+
+StepRecorder::StepRecorder(const TrainerSetup& setup, AgentChannel* agent,
+                           const Clock* clock)
+    : setup_(&setup), agent_(agent), clock_(clock) {}
+
+absl::Status StepRecorder::GateExit(int64_t gate_ns, int plan_lead) {
+  const int64_t now_ns = absl::ToInt64Nanoseconds(clock_->Monotonic());
+  const int64_t cpu_ns = ProcessCpuNs();
+  if (pending_.has_value()) EVENSTEP_RETURN_IF_ERROR(Commit(now_ns, cpu_ns));
+  gate_exit_ns_ = now_ns;
+  gate_exit_cpu_ns_ = cpu_ns;
+  gate_ns_ = gate_ns;
+  plan_lead_ = plan_lead;
+  return absl::OkStatus();
+}
+
+void StepRecorder::Ran(int64_t step, const StepResult& result,
+                       const UpdateResult& update, int64_t optimizer_ns) {
+  evenstep::v1::StepReport report;
+  report.set_generation(setup_->generation);
+  report.set_step(step);
+  report.set_rank(setup_->rank);
+  for (const MicroBatchResult& micro_batch : result.micro_batches) {
+    evenstep::v1::MicroBatchTime* time = report.add_micro_batches();
+    time->set_index(micro_batch.index);
+    time->set_total_ns(micro_batch.total_ns);
+    time->set_collective_ns(micro_batch.collective_ns);
+  }
+  report.set_reduction_ns(result.reduction_ns);
+  report.set_optimizer_ns(optimizer_ns);
+  report.set_gate_ns(gate_ns_);
+  report.set_loss(result.loss);
+  report.set_trained_tokens(result.trained_tokens);
+  report.set_gradient_norm(update.gradient_norm);
+  report.set_learning_rate(update.learning_rate);
+  report.set_plan_lead(plan_lead_);
+  report.set_padded_tokens(result.padded_tokens);
+  pending_ = std::move(report);
+}
+
+absl::Status StepRecorder::Commit(int64_t now_ns, int64_t cpu_ns) {
+  v1::ToAgent message;
+  evenstep::v1::StepReport& report = *message.mutable_step();
+  report = *std::exchange(pending_, std::nullopt);
+  report.set_step_ns(now_ns - gate_exit_ns_);
+  report.set_cpu_ns(cpu_ns - gate_exit_cpu_ns_);
+  steps_committed_ = report.step() + 1;
+  if (setup_->rank == 0) {
+    LogProgress(report);
+    EVENSTEP_RETURN_IF_ERROR(AppendToCurve(report));
+  }
+  return agent_->Send(message);
+}
+
+absl::Status StepRecorder::AppendToCurve(
+    const evenstep::v1::StepReport& report) {
+  return curve_->Append({.step = report.step(),
+                         .loss = report.loss(),
+                         .trained_tokens = report.trained_tokens(),
+                         .step_seconds = report.step_ns() / kNsPerSecond,
+                         .learning_rate = report.learning_rate(),
+                         .gradient_norm = report.gradient_norm()});
+}
+
+absl::Status StepRecorder::Finish() {
+  return curve_.has_value() ? curve_->Sync() : absl::OkStatus();
+}
+
+}  // namespace evenstep::trainer

@@ -1,0 +1,65 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_STEP_RECORDER_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_STEP_RECORDER_H_
+
+// Turns what happened in a step into its report, its line in the log and, on
+// rank 0, its row of the loss curve. A step is held back until the next gate
+// has seen it on all ranks: what is reported is committed. Main thread only.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "evenstep/v1/plan.pb.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/loop/agent_channel.h"
+#include "worker/trainer/loop/loss_curve.h"
+#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/optim/adamw.h"
+#include "worker/trainer/parallel/step_runner.h"
+
+namespace evenstep::trainer {
+
+class StepRecorder {
+ public:
+  // `agent` and `clock` outlive the recorder. Rank 0 starts the loss curve in
+  // the output folder.
+  static absl::StatusOr<StepRecorder> Create(const TrainerSetup& setup,
+                                             AgentChannel* agent,
+                                             const Clock* clock);
+
+  // A gate has been passed that took `gate_ns`: the step that ran before it is
+  // committed and reported. `plan_lead`: of the step that begins now.
+  absl::Status GateExit(int64_t gate_ns, int plan_lead);
+  // The step has run here, and its update is made.
+  void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
+           int64_t optimizer_ns);
+  // Makes the loss curve durable.
+  absl::Status Finish();
+
+  int64_t steps_committed() const { return steps_committed_; }
+
+ private:
+  StepRecorder(const TrainerSetup& setup, AgentChannel* agent,
+               const Clock* clock);
+  absl::Status Commit(int64_t now_ns, int64_t cpu_ns);
+  absl::Status AppendToCurve(const evenstep::v1::StepReport& report);
+
+  const TrainerSetup* setup_;
+  AgentChannel* agent_;
+  const Clock* clock_;
+  std::optional<LossCurve> curve_;
+
+  int64_t gate_exit_ns_ = 0;
+  int64_t gate_exit_cpu_ns_ = 0;
+  int64_t gate_ns_ = 0;
+  int plan_lead_ = 0;
+  std::optional<evenstep::v1::StepReport> pending_;
+  int64_t steps_committed_ = 0;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_STEP_RECORDER_H_

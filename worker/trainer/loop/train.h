@@ -1,0 +1,51 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_TRAIN_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_TRAIN_H_
+
+// One rank's whole training run, from opening the data to the weights file:
+// the story of a trainer is in train.cc, the story of a step in step_loop.cc.
+// Called once per process (by a thread per rank in tests); blocks until the
+// job's steps are done, a stop takes effect, or the rank cannot go on. Only
+// AbortSwitch and AgentChannel are shared with other threads.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "worker/trainer/comm/communicator_factory.h"
+#include "worker/trainer/loop/abort_switch.h"
+#include "worker/trainer/loop/agent_channel.h"
+#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/loop/plan_book.h"
+#include "worker/trainer/loop/trainer_setup.h"
+
+namespace evenstep::trainer {
+
+// What a run is made with; pointers are not owned and outlive the run.
+struct TrainParts {
+  TrainerSetup setup;
+  AgentChannel* agent;
+  PlanBook* plans;
+  CommunicatorFactory* factory;
+  AbortSwitch* abort;
+  const Clock* clock;
+  std::function<void(absl::Duration)> sleep;
+  FaultPlan faults;
+};
+
+struct TrainResult {
+  int64_t steps_done = 0;
+  bool stopped = false;      // by request, before the last step
+  std::string weights_path;  // written by rank 0 after the last step only
+};
+
+// Errors carry a FailureReason and the step (failure.h). The agent hears of the
+// data, costs, lengths and steps here; the last word, Finished or Failure, is
+// the caller's.
+absl::StatusOr<TrainResult> Train(const TrainParts& parts);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_TRAIN_H_

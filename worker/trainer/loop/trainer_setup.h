@@ -1,0 +1,36 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_SETUP_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_SETUP_H_
+
+// What a rank is told to run, checked: the plain form of the agent's Start
+// message. Made once, read by every part of the loop. Plain data.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "evenstep/trainer/v1/trainer.pb.h"
+#include "jobspec/job_spec.h"
+
+namespace evenstep::trainer {
+
+struct TrainerSetup {
+  std::string job_id;
+  int attempt = 1;
+  int64_t generation = 0;
+  int rank = 0;
+  int world = 1;
+  jobspec::JobSpec spec;
+  std::string listen_host;
+  std::string output_dir;
+  int threads = 1;
+};
+
+// INVALID_ARGUMENT with the numbers: the job breaks a rule, or rank, world and
+// ranks per node do not fit each other or `connected_rank`, the rank that this
+// process was started as.
+absl::StatusOr<TrainerSetup> MakeTrainerSetup(const v1::Start& start,
+                                              int connected_rank);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_SETUP_H_

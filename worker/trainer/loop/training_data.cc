@@ -1,0 +1,109 @@
+#include "worker/trainer/loop/training_data.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "wire/data_summary_proto.h"
+#include "worker/trainer/loop/failure.h"
+
+namespace evenstep::trainer {
+namespace {
+
+std::vector<int64_t> PlannedIds(const wire::StepPlan& plan) {
+  std::vector<int64_t> ids;
+  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    ids.insert(ids.end(), micro_batch.sample_ids.begin(),
+               micro_batch.sample_ids.end());
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingData> TrainingData::Open(const TrainerSetup& setup) {
+  auto dataset = data::OpenDataset(jobspec::ToDatasetOptions(setup.spec.data));
+  if (!dataset.ok()) {
+    return WithReason(dataset.status(), FailureReason::kDataError, kNoStep);
+  }
+  if ((*dataset)->summary().num_samples < 1) {
+    return FailureError(FailureReason::kDataError, kNoStep,
+                        absl::StrCat(setup.spec.data.source, " has no sample"));
+  }
+  return TrainingData(*std::move(dataset), setup);
+}
+
+TrainingData::TrainingData(std::unique_ptr<data::Dataset> dataset,
+                           const TrainerSetup& setup)
+    : dataset_(std::move(dataset)),
+      sampler_(setup.spec.seed, dataset_->summary().num_samples,
+               setup.spec.batch_samples),
+      generation_(setup.generation),
+      rank_(setup.rank),
+      world_(setup.world) {}
+
+evenstep::v1::DataSummary TrainingData::Summary() const {
+  return wire::ToProto(dataset_->summary());
+}
+
+evenstep::v1::LengthReport TrainingData::Lengths(int64_t step) const {
+  evenstep::v1::LengthReport report;
+  report.set_generation(generation_);
+  report.set_step(step);
+  report.set_rank(rank_);
+  for (int64_t id : sampler_.ReportShare(step, rank_, world_)) {
+    const int64_t document = sampler_.Document(id);
+    report.add_sample_ids(id);
+    report.add_lengths(dataset_->Length(document));
+    report.add_trained_tokens(dataset_->TrainedTokens(document));
+  }
+  return report;
+}
+
+absl::StatusOr<SampleMap> TrainingData::Load(const wire::StepPlan& plan) const {
+  EVENSTEP_RETURN_IF_ERROR(CheckSameSamples(plan));
+  SampleMap samples;
+  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    if (!micro_batch.Contains(rank_)) continue;
+    for (size_t i = 0; i < micro_batch.sample_ids.size(); ++i) {
+      const int64_t id = micro_batch.sample_ids[i];
+      EVENSTEP_ASSIGN_OR_RETURN(samples[id],
+                                Read(plan.step, id, micro_batch.lengths[i]));
+    }
+  }
+  return samples;
+}
+
+std::string TrainingData::Describe(int64_t sample_id) const {
+  return absl::StrCat("sample ", sample_id, " (document ",
+                      sampler_.Document(sample_id), ")");
+}
+
+absl::Status TrainingData::CheckSameSamples(const wire::StepPlan& plan) const {
+  const std::vector<int64_t> planned = PlannedIds(plan);
+  const std::vector<int64_t> expected = sampler_.SampleIds(plan.step);
+  if (planned == expected) return absl::OkStatus();
+  return FailureError(
+      FailureReason::kPlanMismatch, plan.step,
+      absl::StrCat("the plan of step ", plan.step, " has ", planned.size(),
+                   " samples that are not the step's ", expected.size(),
+                   " samples from ", expected.front(), " on"));
+}
+
+absl::StatusOr<data::SampleTokens> TrainingData::Read(
+    int64_t step, int64_t sample_id, int64_t planned_length) const {
+  auto sample = dataset_->Read(sampler_.Document(sample_id));
+  if (!sample.ok()) {
+    return WithReason(sample.status(), FailureReason::kDataError, step);
+  }
+  const auto length = static_cast<int64_t>(sample->tokens.size());
+  if (length == planned_length) return sample;
+  return FailureError(FailureReason::kDataError, step,
+                      absl::StrCat(Describe(sample_id), " has ", length,
+                                   " tokens, the plan says ", planned_length));
+}
+
+}  // namespace evenstep::trainer

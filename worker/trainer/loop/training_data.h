@@ -1,0 +1,56 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_TRAINING_DATA_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_TRAINING_DATA_H_
+
+// The job's samples as the step loop sees them: documents behind sample ids,
+// lengths for reports, tokens for a plan. A sample's id fixes its document
+// (data/sampler.h), so a plan is checked against the data here: same samples
+// (law 1), same lengths. Main thread only. Errors carry DATA_ERROR or
+// PLAN_MISMATCH (failure.h).
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "evenstep/v1/plan.pb.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/loop/trainer_setup.h"
+
+namespace evenstep::trainer {
+
+using SampleMap = std::map<int64_t, data::SampleTokens>;
+
+class TrainingData {
+ public:
+  // Opens and indexes the job's source.
+  static absl::StatusOr<TrainingData> Open(const TrainerSetup& setup);
+  TrainingData(std::unique_ptr<data::Dataset> dataset,
+               const TrainerSetup& setup);
+
+  evenstep::v1::DataSummary Summary() const;
+  // This rank's share of the step's lengths.
+  evenstep::v1::LengthReport Lengths(int64_t step) const;
+  // Tokens of every sample that this rank works on under the plan.
+  absl::StatusOr<SampleMap> Load(const wire::StepPlan& plan) const;
+  // "sample 17 (document 4)", for messages.
+  std::string Describe(int64_t sample_id) const;
+
+ private:
+  absl::Status CheckSameSamples(const wire::StepPlan& plan) const;
+  absl::StatusOr<data::SampleTokens> Read(int64_t step, int64_t sample_id,
+                                          int64_t planned_length) const;
+
+  std::unique_ptr<data::Dataset> dataset_;
+  data::Sampler sampler_;
+  int64_t generation_;
+  int rank_;
+  int world_;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_TRAINING_DATA_H_

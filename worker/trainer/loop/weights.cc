@@ -1,0 +1,49 @@
+#include "worker/trainer/loop/weights.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/trainer/checkpoint/safetensors.h"
+
+namespace evenstep::trainer {
+namespace {
+
+SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
+                                 int64_t steps_done) {
+  const jobspec::ModelSpec& model = setup.spec.model;
+  return {{"format", "pt"},
+          {"evenstep.job", setup.job_id},
+          {"evenstep.steps", absl::StrCat(steps_done)},
+          {"evenstep.seed", absl::StrCat(setup.spec.seed)},
+          {"evenstep.model.layers", absl::StrCat(model.layers)},
+          {"evenstep.model.width", absl::StrCat(model.width)},
+          {"evenstep.model.heads", absl::StrCat(model.heads)},
+          {"evenstep.model.kv_heads", absl::StrCat(model.kv_heads)},
+          {"evenstep.model.vocab", absl::StrCat(model.vocab)}};
+}
+
+TensorBytes ToBytes(const std::string& name, const at::Tensor& value) {
+  return {name,
+          value.scalar_type() == at::kDouble ? "F64" : "F32",
+          value.sizes().vec(),
+          {static_cast<const char*>(value.data_ptr()), value.nbytes()}};
+}
+
+}  // namespace
+
+absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
+                          const std::vector<NamedParameter>& parameters,
+                          int64_t steps_done) {
+  std::vector<at::Tensor> values;  // keeps what the bytes point to
+  std::vector<TensorBytes> tensors;
+  for (const NamedParameter& parameter : parameters) {
+    values.push_back(parameter.value.detach().contiguous());
+    tensors.push_back(ToBytes(parameter.name, values.back()));
+  }
+  return WriteSafetensors(path, std::move(tensors),
+                          MakeMetadata(setup, steps_done));
+}
+
+}  // namespace evenstep::trainer

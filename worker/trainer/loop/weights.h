@@ -1,0 +1,27 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_WEIGHTS_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_WEIGHTS_H_
+
+// The trained weights as a file: parameters by name in safetensors, with the
+// model's configuration, the steps trained and the seed as metadata. Written by
+// rank 0 after the last step. No state.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/model/model.h"
+
+namespace evenstep::trainer {
+
+inline constexpr char kWeightsName[] = "model.safetensors";
+
+// Whole or absent; the parameters stay as they are.
+absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
+                          const std::vector<NamedParameter>& parameters,
+                          int64_t steps_done);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_WEIGHTS_H_

@@ -1,0 +1,60 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PROFILE_FIT_COSTS_H_
+#define EVENSTEP_WORKER_TRAINER_PROFILE_FIT_COSTS_H_
+
+// From measured times to the planner's time model (planner/request.h): pure
+// arithmetic, no clock and no torch. Called once per attempt by MeasureCosts.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "planner/request.h"
+
+namespace evenstep::trainer {
+
+// One document of `tokens` tokens, alone in a micro-batch at degree 1.
+struct ComputePoint {
+  int64_t tokens = 0;
+  double ns = 0;
+};
+
+struct ComputeCosts {
+  double fixed_ns = 0;
+  double linear_ns_per_token = 0;
+  double quadratic_ns_per_token2 = 0;
+};
+
+// t = c0 + a1 s + a2 s^2 with no coefficient below zero, by least squares of
+// relative errors: exact where three points allow it, otherwise the best of
+// all ways to set coefficients to zero. Zeros for no points.
+ComputeCosts FitCompute(absl::Span<const ComputePoint> points);
+
+// One all-to-all of a group: bytes that a rank holds, and its time.
+struct AllToAllPoint {
+  int64_t bytes = 0;
+  double ns = 0;
+};
+
+struct AllToAllCosts {
+  double latency_ns = 0;
+  double ns_per_byte = 0;  // of the bytes that a rank holds
+};
+
+// The line through a small and a large exchange, with neither number below
+// zero.
+AllToAllCosts FitAllToAll(const AllToAllPoint& small,
+                          const AllToAllPoint& large);
+
+// Bytes that a rank hands to the all-to-alls of one forward and backward, over
+// all layers, for each of its own tokens: queries and output by the width, keys
+// and values by their share of heads, which grows to the degree when there are
+// fewer.
+double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
+                             int bytes_per_element);
+
+// The middle value; the lower one of two. Zero for none.
+double Median(std::vector<double> values);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PROFILE_FIT_COSTS_H_

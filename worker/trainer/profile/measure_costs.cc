@@ -1,0 +1,173 @@
+#include "worker/trainer/profile/measure_costs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "worker/trainer/profile/fit_costs.h"
+
+namespace evenstep::trainer {
+namespace {
+
+constexpr int64_t kSmallExchangeBytes = 4 << 10;
+constexpr int64_t kLargeExchangeBytes = 4 << 20;
+constexpr int kBytesPerElement = 4;
+// Exchanges and updates are short: more of them steady the median.
+constexpr int kShortRepeats = 5;
+
+using Timed = std::function<absl::Status()>;
+
+// One warm-up, then the median time of `repeats` calls, in nanoseconds.
+absl::StatusOr<double> MedianNs(const Clock& clock, int repeats,
+                                const Timed& timed) {
+  EVENSTEP_RETURN_IF_ERROR(timed());
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i) {
+    const absl::Duration begin = clock.Monotonic();
+    EVENSTEP_RETURN_IF_ERROR(timed());
+    times.push_back(absl::ToDoubleNanoseconds(clock.Monotonic() - begin));
+  }
+  return Median(std::move(times));
+}
+
+// A document of made-up tokens: what they are does not change the cost.
+data::SampleTokens MadeUpSample(int64_t tokens, int vocab) {
+  data::SampleTokens sample;
+  for (int64_t i = 0; i < tokens; ++i) {
+    sample.tokens.push_back(static_cast<int32_t>((i * 31) % vocab));
+    sample.targets.push_back(static_cast<int32_t>((i * 31 + 31) % vocab));
+  }
+  return sample;
+}
+
+absl::StatusOr<ComputePoint> MeasureCompute(const MeasureOptions& options,
+                                            const MeasuredParts& parts,
+                                            int64_t tokens) {
+  wire::PlannedMicroBatch micro_batch;
+  micro_batch.first_rank = parts.groups->rank();
+  micro_batch.sample_ids = {0};
+  micro_batch.lengths = {tokens};
+  micro_batch.recompute_layers = options.recompute_layers;
+  const data::SampleTokens sample = MadeUpSample(tokens, options.vocab);
+  const SampleReader read = [&sample](int64_t) { return sample; };
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const double ns, MedianNs(*parts.clock, options.repeats, [&] {
+        return parts.runner->RunMicroBatch(micro_batch, read, tokens).status();
+      }));
+  return ComputePoint{tokens, std::max(ns, 1.0)};
+}
+
+absl::StatusOr<ComputeCosts> MeasureAllCompute(const MeasureOptions& options,
+                                               const MeasuredParts& parts) {
+  std::vector<ComputePoint> points;
+  for (int64_t tokens : MeasuredSizes(options)) {
+    // Ranks start together, so that each is timed beside busy neighbours.
+    EVENSTEP_RETURN_IF_ERROR(parts.groups->world().Barrier());
+    EVENSTEP_ASSIGN_OR_RETURN(ComputePoint point,
+                              MeasureCompute(options, parts, tokens));
+    points.push_back(point);
+  }
+  ComputeCosts costs = FitCompute(points);
+  // The model's coefficients are those without recompute.
+  const double more = 1 + static_cast<double>(options.recompute_layers) /
+                              options.model.num_layers / 3;
+  costs.linear_ns_per_token /= more;
+  costs.quadratic_ns_per_token2 /= more;
+  return costs;
+}
+
+absl::StatusOr<AllToAllPoint> MeasureExchange(const Clock& clock,
+                                              Communicator& group,
+                                              int64_t bytes) {
+  const int64_t share = bytes / group.size();
+  const std::vector<int64_t> counts(group.size(), share);
+  std::vector<char> send(share * group.size(), 1);
+  std::vector<char> recv(send.size());
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const double ns, MedianNs(clock, kShortRepeats, [&] {
+        return group.AllToAllv(send.data(), counts, recv.data(), counts);
+      }));
+  return AllToAllPoint{static_cast<int64_t>(send.size()), ns};
+}
+
+// Groups are walked in the tree's order, which is the same on all ranks.
+absl::Status MeasureCollectives(const MeasureOptions& options,
+                                const MeasuredParts& parts,
+                                planner::TimeModel* costs) {
+  const GroupTree& groups = *parts.groups;
+  std::vector<double> latencies;
+  for (const RankBlock& block :
+       TreeBlocks(groups.rank(), groups.world_size())) {
+    EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
+                              groups.GroupFor(block.first_rank, block.degree));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        AllToAllPoint small,
+        MeasureExchange(*parts.clock, *group, kSmallExchangeBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        AllToAllPoint large,
+        MeasureExchange(*parts.clock, *group, kLargeExchangeBytes));
+    const AllToAllCosts fit = FitAllToAll(small, large);
+    latencies.push_back(fit.latency_ns);
+    costs->collective.push_back(
+        {block.degree,
+         fit.ns_per_byte * AllToAllBytesPerToken(options.model, block.degree,
+                                                 kBytesPerElement)});
+  }
+  costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
+  return absl::OkStatus();
+}
+
+// Parameters of the same shapes with gradients of zero, so that an update costs
+// what the job's costs and changes nothing of the job.
+std::vector<NamedParameter> ScratchParameters(const Model& model) {
+  std::vector<NamedParameter> scratch;
+  for (const NamedParameter& parameter : model.parameters()) {
+    at::Tensor value = parameter.value.detach().clone();
+    value.set_requires_grad(true);
+    value.mutable_grad() = at::zeros_like(value.detach());
+    scratch.push_back({parameter.name, std::move(value)});
+  }
+  return scratch;
+}
+
+absl::StatusOr<double> MeasureStepFixed(const MeasuredParts& parts) {
+  AdamW optimizer(ScratchParameters(*parts.model), AdamWOptions());
+  return MedianNs(*parts.clock, kShortRepeats, [&]() -> absl::Status {
+    EVENSTEP_RETURN_IF_ERROR(parts.runner->ReduceGradients());
+    return optimizer.Update(0).status();
+  });
+}
+
+}  // namespace
+
+std::vector<int64_t> MeasuredSizes(const MeasureOptions& options) {
+  const int64_t cap = std::max<int64_t>(1, options.tokens_per_rank);
+  const int64_t longest = std::min(options.long_tokens, cap);
+  const int64_t middle =
+      std::clamp<int64_t>(longest / 8, 1, options.short_tokens);
+  const int64_t tiny = std::clamp<int64_t>(middle / 8, 1, options.tiny_tokens);
+  std::vector<int64_t> sizes = {tiny, middle, longest};
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
+                                                const MeasuredParts& parts) {
+  planner::TimeModel costs;
+  EVENSTEP_ASSIGN_OR_RETURN(ComputeCosts compute,
+                            MeasureAllCompute(options, parts));
+  costs.micro_batch_fixed_ns = std::llround(compute.fixed_ns);
+  costs.linear_ns_per_token = compute.linear_ns_per_token;
+  costs.quadratic_ns_per_token2 = compute.quadratic_ns_per_token2;
+  EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options, parts, &costs));
+  EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
+  costs.step_fixed_ns = std::llround(step_ns);
+  return costs;
+}
+
+}  // namespace evenstep::trainer

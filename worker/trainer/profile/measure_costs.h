@@ -1,0 +1,57 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PROFILE_MEASURE_COSTS_H_
+#define EVENSTEP_WORKER_TRAINER_PROFILE_MEASURE_COSTS_H_
+
+// Measures what the planner needs to know, when an attempt starts and the job
+// names no costs: one document of 512 and of 4,096 tokens at degree 1 and a
+// very small one (so that the fixed cost separates), a small and a large
+// all-to-all in every group of the rank, and a reduction with an optimizer
+// update on scratch parameters. Medians of a few repeats after a warm-up.
+// Parameters and optimizer states of the job are never changed; gradients mean
+// nothing afterwards. Main thread only.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "planner/request.h"
+#include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/model/model.h"
+#include "worker/trainer/optim/adamw.h"
+#include "worker/trainer/parallel/step_runner.h"
+
+namespace evenstep::trainer {
+
+struct MeasureOptions {
+  planner::ModelShape model;
+  int vocab = 257;
+  int64_t tokens_per_rank = 0;  // no measured micro-batch is larger
+  int recompute_layers = 0;     // as the job runs
+  int repeats = 3;
+  int64_t long_tokens = 4096;
+  int64_t short_tokens = 512;
+  int64_t tiny_tokens = 16;
+};
+
+// Parts of a rank that are measured; not owned.
+struct MeasuredParts {
+  const Model* model;
+  StepRunner* runner;
+  const GroupTree* groups;
+  const Clock* clock;
+};
+
+// Collective over the world: every rank measures at the same time, as it will
+// run, and gets its own numbers; rank 0's are the job's. Errors of the runner
+// and of collectives are passed on.
+absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
+                                                const MeasuredParts& parts);
+
+// Sizes that are measured under a memory of `tokens_per_rank`: ascending,
+// distinct, none above it.
+std::vector<int64_t> MeasuredSizes(const MeasureOptions& options);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PROFILE_MEASURE_COSTS_H_

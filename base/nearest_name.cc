@@ -33,7 +33,10 @@ std::string NearestName(absl::string_view name,
                         const std::vector<std::string>& known) {
   if (name.size() > kMaxComparedLetters) return "";
   std::string nearest;
-  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
+  // Two letters swapped are two edits.
+  const size_t allowed =
+      name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3);
+  size_t least = allowed + 1;
   for (const std::string& candidate : known) {
     const size_t distance = EditDistance(name, candidate);
     if (distance < least) {

@@ -11,8 +11,8 @@
 
 namespace evenstep {
 
-// The known name with the least edit distance, or "" when none is near (more
-// than a third of the letters differ).
+// The known name with the least edit distance, or "" when none is near: more
+// than two edits, and more than a third of the letters.
 std::string NearestName(absl::string_view name,
                         const std::vector<std::string>& known);
 

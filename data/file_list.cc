@@ -128,6 +128,11 @@ class Walker {
         open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_follow);
     if (fd < 0) return AddUnreadableFolder(folder, errno);
     const OpenFolder open_folder(fdopendir(fd));
+    if (open_folder == nullptr) {
+      AddUnreadableFolder(folder, errno);
+      close(fd);
+      return;
+    }
     errno = 0;
     while (const dirent* entry = readdir(open_folder.get())) {
       const absl::string_view name = entry->d_name;

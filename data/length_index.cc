@@ -145,14 +145,21 @@ absl::Status LengthIndex::CheckRows() const {
     }
   }
   for (int64_t i = 0; i < header_->num_documents; ++i) {
-    const IndexedDocument& document = documents_[i];
-    if (document.file < 0 || document.file >= header_->num_files ||
-        document.offset < 0 || document.bytes < 1 || document.text_bytes < 1 ||
-        document.length < 1 || document.length - 1 > document.text_bytes) {
+    if (!IsSound(documents_[i])) {
       return Unsound(absl::StrCat("document ", i, " is out of range"));
     }
   }
   return absl::OkStatus();
+}
+
+bool LengthIndex::IsSound(const IndexedDocument& document) const {
+  if (document.file < 0 || document.file >= header_->num_files) return false;
+  const int64_t file_bytes = files_[document.file].bytes;
+  return document.offset >= 0 && document.offset <= file_bytes &&
+         document.bytes >= 1 &&
+         document.bytes <= file_bytes - document.offset &&
+         document.text_bytes >= 1 && document.length >= 1 &&
+         document.length - 1 <= document.text_bytes;
 }
 
 DatasetSummary LengthIndex::summary() const {

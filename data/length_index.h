@@ -92,6 +92,7 @@ class LengthIndex {
   LengthIndex() = default;
   absl::Status Open(absl::string_view bytes);
   absl::Status CheckRows() const;
+  bool IsSound(const IndexedDocument& document) const;
 
   std::shared_ptr<const void> owner_;  // of the bytes that all else points into
   const IndexHeader* header_ = nullptr;

@@ -28,6 +28,12 @@ std::vector<Field> JobFields(JobSpec* spec);
 // Without `collective`, which is a list.
 std::vector<Field> CostFields(planner::TimeModel* costs);
 
+// Null when there is none.
+const Field* FindField(const std::vector<Field>& fields, absl::string_view key);
+
+// The status with "WHERE: " in front, as INVALID_ARGUMENT.
+absl::Status At(absl::string_view where, const absl::Status& status);
+
 }  // namespace evenstep::jobspec
 
 #endif  // EVENSTEP_JOBSPEC_FIELDS_H_

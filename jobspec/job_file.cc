@@ -1,4 +1,4 @@
-// Job files and cost files: YAML trees and "a.b=value" pairs into the fields of
+// Job files: YAML trees and "a.b=value" pairs into the fields of
 // jobspec/fields.h, and back.
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "base/yaml.h"
+#include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
 #include "jobspec/rules.h"
 
@@ -26,21 +27,8 @@ namespace {
 constexpr int64_t kMaxCostFileBytes = 1 << 20;
 constexpr absl::string_view kTextPrefix = "text:";
 
-absl::Status At(absl::string_view where, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": ", status.message()));
-}
-
 std::string Join(absl::string_view prefix, absl::string_view key) {
   return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", key);
-}
-
-const Field* FindField(const std::vector<Field>& fields,
-                       absl::string_view key) {
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [&](const Field& f) { return f.key == key; });
-  return found == fields.end() ? nullptr : &*found;
 }
 
 // The names that may stand directly under `prefix`.
@@ -56,116 +44,6 @@ std::vector<std::string> KeysUnder(const std::vector<std::string>& keys,
   }
   return names;
 }
-
-// Reads one cost map; lines are remembered for messages about rules.
-class CostReader {
- public:
-  explicit CostReader(absl::string_view name) : name_(name) {}
-
-  absl::StatusOr<planner::TimeModel> Read(const YamlNode& root) {
-    if (root.kind != YamlNode::Kind::kMap) {
-      return YamlError(name_, root.line, "costs: expected 'key: value' lines");
-    }
-    planner::TimeModel costs;
-    const std::vector<Field> fields = CostFields(&costs);
-    std::map<std::string, int> lines;
-    for (const YamlEntry& entry : root.entries) {
-      lines[entry.key] = entry.line;
-      EVENSTEP_RETURN_IF_ERROR(ReadEntry(entry, fields, &costs));
-    }
-    EVENSTEP_RETURN_IF_ERROR(CheckComplete(root, fields, lines));
-    if (const auto found = FindCostRuleBreak(costs)) {
-      const auto line = lines.find(found->key);
-      return YamlError(name_, line == lines.end() ? root.line : line->second,
-                       absl::StrCat(found->key, ": ", found->sentence));
-    }
-    return costs;
-  }
-
- private:
-  absl::Status ReadEntry(const YamlEntry& entry,
-                         const std::vector<Field>& fields,
-                         planner::TimeModel* costs) {
-    if (entry.key == "collective") return ReadCollective(entry.value, costs);
-    const Field* const field = FindField(fields, entry.key);
-    if (field == nullptr) {
-      std::vector<std::string> known = {"collective"};
-      for (const Field& one : fields) known.push_back(one.key);
-      return YamlError(name_, entry.line,
-                       absl::StrCat("unknown key '", entry.key, "'",
-                                    KnownNamesHint(entry.key, known)));
-    }
-    return ReadScalar(entry, *field);
-  }
-
-  absl::Status ReadScalar(const YamlEntry& entry, const Field& field) {
-    if (entry.value.kind != YamlNode::Kind::kScalar) {
-      return YamlError(name_, entry.line,
-                       absl::StrCat(entry.key, ": expected a number"));
-    }
-    return At(absl::StrCat(name_, ":", entry.line, ": ", entry.key),
-              field.parse(entry.value.scalar));
-  }
-
-  // A file that leaves costs out would plan with zeros without a word.
-  absl::Status CheckComplete(const YamlNode& root,
-                             const std::vector<Field>& fields,
-                             const std::map<std::string, int>& lines) {
-    for (const Field& field : fields) {
-      if (lines.count(field.key) == 0) {
-        return YamlError(name_, root.line,
-                         absl::StrCat("costs: ", field.key, " is missing"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadCollective(const YamlNode& list, planner::TimeModel* costs) {
-    if (list.kind == YamlNode::Kind::kNull) return absl::OkStatus();
-    if (list.kind != YamlNode::Kind::kList) {
-      return YamlError(name_, list.line,
-                       "collective: expected a list of "
-                       "{degree: 2, ns_per_token: 1.5}");
-    }
-    for (const YamlNode& item : list.items) {
-      planner::TimeModel::CollectiveCost cost;
-      EVENSTEP_RETURN_IF_ERROR(ReadCollectiveItem(item, &cost));
-      costs->collective.push_back(cost);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadCollectiveItem(const YamlNode& item,
-                                  planner::TimeModel::CollectiveCost* cost) {
-    const std::vector<Field> fields = {
-        {"degree",
-         [cost](absl::string_view text) {
-           return ParseValue(text, &cost->degree);
-         },
-         nullptr},
-        {"ns_per_token",
-         [cost](absl::string_view text) {
-           return ParseValue(text, &cost->ns_per_token);
-         },
-         nullptr}};
-    size_t found = 0;
-    for (const YamlEntry& entry : item.entries) {
-      const Field* const field = FindField(fields, entry.key);
-      if (field == nullptr) {
-        return YamlError(name_, entry.line,
-                         absl::StrCat("unknown key '", entry.key,
-                                      "'; known: degree, ns_per_token"));
-      }
-      EVENSTEP_RETURN_IF_ERROR(ReadScalar(entry, *field));
-      ++found;
-    }
-    if (found == fields.size()) return absl::OkStatus();
-    return YamlError(name_, item.line,
-                     "collective: expected {degree: 2, ns_per_token: 1.5}");
-  }
-
-  const std::string name_;
-};
 
 // Reads one job file and its overrides, and says where each key was set.
 class JobReader {
@@ -271,7 +149,7 @@ class JobReader {
                 ReadCostFile(entry.value.scalar));
     }
     EVENSTEP_ASSIGN_OR_RETURN(spec_->costs,
-                              CostReader(options_.name).Read(entry.value));
+                              jobspec::ReadCosts(entry.value, options_.name));
     return absl::OkStatus();
   }
 
@@ -323,22 +201,6 @@ void AppendField(const Field& field, std::string* section, std::string* out) {
                   YamlScalar(*value), "\n");
 }
 
-std::string FormatCosts(const planner::TimeModel& costs,
-                        absl::string_view indent) {
-  planner::TimeModel copy = costs;
-  std::string out;
-  for (const Field& field : CostFields(&copy)) {
-    absl::StrAppend(&out, indent, field.key, ": ", *field.format(), "\n");
-  }
-  if (costs.collective.empty()) return out;
-  absl::StrAppend(&out, indent, "collective:\n");
-  for (const auto& entry : costs.collective) {
-    absl::StrAppend(&out, indent, "  - {degree: ", entry.degree,
-                    ", ns_per_token: ", FormatValue(entry.ns_per_token), "}\n");
-  }
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
@@ -368,21 +230,6 @@ std::string FormatJobFile(const JobSpec& spec) {
     absl::StrAppend(&out, "costs:\n", FormatCosts(*spec.costs, "  "));
   }
   return out;
-}
-
-absl::StatusOr<planner::TimeModel> ParseCostFile(absl::string_view yaml,
-                                                 absl::string_view name) {
-  EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, name));
-  return CostReader(name).Read(root);
-}
-
-std::string FormatCostFile(const planner::TimeModel& costs) {
-  return absl::StrCat(
-      "# Evenstep costs of one model on one kind of device, in nanoseconds.\n"
-      "# A micro-batch of S tokens with lengths s on d ranks takes about\n"
-      "#   micro_batch_fixed + (quadratic * sum s^2 + linear * S) / d\n"
-      "# and the collectives of its degree.\n",
-      FormatCosts(costs, ""));
 }
 
 }  // namespace evenstep::jobspec

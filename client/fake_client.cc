@@ -111,16 +111,17 @@ absl::StatusOr<Job> FakeClient::Cancel(const std::string& job_id,
   return Get(job_id);
 }
 
-template <typename List>
+template <typename Sequence>
 absl::StatusOr<bool> FakeClient::WaitForIndex(const std::string& job_id,
                                               const StreamOptions& stream,
-                                              size_t index, List Entry::*list) {
+                                              size_t index,
+                                              Sequence Entry::*sequence) {
   absl::MutexLock lock(&mutex_);
   while (true) {
     EVENSTEP_RETURN_IF_ERROR(StreamEnd(stream));
     Entry* entry = nullptr;
     EVENSTEP_RETURN_IF_ERROR(Find(job_id, &entry));
-    if (index < (entry->*list).size()) return true;
+    if (index < (entry->*sequence).size()) return true;
     if (IsFinal(entry->job.state)) return false;
     changed_.WaitWithTimeout(&mutex_, kPollInterval);
   }

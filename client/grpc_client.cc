@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/convert.h"
 #include "client/health_check.h"
@@ -26,10 +27,10 @@ absl::Status Explain(const absl::Status& status, const std::string& address) {
                                              address, ": ", status.message()));
 }
 
-// Cancels the stream when the caller's token asks for it.
-class StreamContext {
+// Cancels the call when the caller's token asks for it.
+class CallContext {
  public:
-  explicit StreamContext(const StreamOptions& stream)
+  explicit CallContext(const StreamOptions& stream)
       : on_stop_(stream.stop, [this] { context_.TryCancel(); }) {
     if (stream.deadline != absl::InfiniteFuture()) {
       context_.set_deadline(absl::ToChronoTime(stream.deadline));
@@ -67,12 +68,15 @@ absl::Status GrpcClient::Unary(const Call& call) const {
   retry_options.first_budget = options_.retry_budget;
   retry_options.reconnect_budget = options_.retry_budget;
   retry_options.on_retry = options_.on_retry;
+  retry_options.stop = options_.stop;
   Retry retry(retry_options);
   while (true) {
-    grpc::ClientContext context;
-    rpc::SetDeadline(context, options_.call_timeout);
+    StreamOptions bounds;
+    bounds.stop = options_.stop;
+    bounds.deadline = absl::Now() + options_.call_timeout;
+    CallContext context(bounds);
     const absl::Status status =
-        Explain(rpc::FromGrpc(call(&context)), options_.coordinator);
+        Explain(rpc::FromGrpc(call(context.get())), options_.coordinator);
     if (status.ok()) return status;
     EVENSTEP_RETURN_IF_ERROR(retry.WaitBeforeNextTry(status));
   }
@@ -152,7 +156,7 @@ absl::Status GrpcClient::OpenWatch(const std::string& job_id,
   request.set_job_id(job_id);
   request.set_after_sequence(cursor.after_sequence);
   request.set_after_step(cursor.after_step);
-  StreamContext context(stream);
+  CallContext context(stream);
   auto reader = stub_->Watch(context.get(), request);
   v1::WatchResponse response;
   while (reader->Read(&response)) {
@@ -190,7 +194,7 @@ absl::Status GrpcClient::OpenLogs(const std::string& job_id,
   request.set_job_id(job_id);
   request.set_after_sequence(after_sequence);
   request.set_follow(options.mode == LogMode::kFollow);
-  StreamContext context(stream);
+  CallContext context(stream);
   auto reader = stub_->Logs(context.get(), request);
   v1::LogsResponse response;
   while (reader->Read(&response)) {

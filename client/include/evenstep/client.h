@@ -45,6 +45,7 @@ struct ClientOptions {
   absl::Duration reconnect_budget = absl::Minutes(10);
   // Told about each retry with its cause; may be empty.
   std::function<void(const absl::Status&)> on_retry;
+  std::stop_token stop;  // ends every call of the client
 };
 
 struct SubmitOptions {

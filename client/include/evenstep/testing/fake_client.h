@@ -64,12 +64,12 @@ class FakeClient : public Client {
   };
   absl::Status Find(const std::string& job_id, Entry** entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits until `list` has an element `index` (true) or the job has ended
+  // Waits until `sequence` has an element `index` (true) or the job has ended
   // without one (false).
-  template <typename List>
+  template <typename Sequence>
   absl::StatusOr<bool> WaitForIndex(const std::string& job_id,
                                     const StreamOptions& stream, size_t index,
-                                    List Entry::*list);
+                                    Sequence Entry::*sequence);
 
   absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

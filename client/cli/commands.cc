@@ -1,0 +1,282 @@
+#include "client/cli/commands.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "client/cli/follow_job.h"
+#include "client/cli/job_source.h"
+
+namespace evenstep::cli {
+namespace {
+
+using client::Job;
+using client::JobState;
+
+// Most jobs that one page may hold.
+constexpr int kPageSize = 1000;
+
+client::StreamOptions UntilInterrupted(Environment& environment) {
+  client::StreamOptions stream;
+  stream.stop = environment.interrupted;
+  return stream;
+}
+
+// A stream that ended early: Ctrl-C detaches, everything else is an error.
+ExitCode EndOfStream(Environment& environment, Output& output,
+                     const std::string& job_id, const absl::Status& status) {
+  if (!environment.interrupted.stop_requested()) return output.Fail(status);
+  output.Message(absl::StrCat(
+      "Detached: job ", job_id, " goes on. See it with `evenstep logs -f ",
+      job_id, "`, stop it with `evenstep cancel ", job_id, "`."));
+  return kExitInterrupted;
+}
+
+ExitCode ShowOutcome(Output& output, const Job& job) {
+  if (output.structured()) output.StreamDocument(ToJson(job));
+  output.Message(absl::StrCat("Job ", job.id, " ", FormatOutcome(job)));
+  if (job.data) output.Message(absl::StrCat("Data: ", FormatData(*job.data)));
+  if (!job.weights_path.empty()) {
+    output.Message(absl::StrCat("Weights: ", job.weights_path, " on node ",
+                                job.placements.empty()
+                                    ? std::string("of rank 0")
+                                    : job.placements[0].node));
+  }
+  return ExitCodeOf(job.state);
+}
+
+ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
+                     client::Client& client, const Job& job) {
+  Output output(environment, global);
+  FollowOptions options;
+  options.stream = UntilInterrupted(environment);
+  ProgressPrinter printer(environment, global, job.num_steps);
+  auto ended = FollowJob(client, job, options, printer);
+  if (!ended.ok()) {
+    return EndOfStream(environment, output, job.id, ended.status());
+  }
+  return ShowOutcome(output, *ended);
+}
+
+absl::StatusOr<std::vector<JobState>> ParseStates(
+    const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (int i = static_cast<int>(JobState::kQueued);
+       i <= static_cast<int>(JobState::kCancelled); ++i) {
+    known.emplace_back(client::JobStateName(static_cast<JobState>(i)));
+  }
+  std::vector<JobState> states;
+  for (const std::string& name : names) {
+    const auto state = client::ParseJobState(name);
+    if (!state) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no job state '", name, "'", KnownNamesHint(name, known)));
+    }
+    states.push_back(*state);
+  }
+  return states;
+}
+
+absl::StatusOr<std::vector<Job>> ListUpTo(client::Client& client,
+                                          client::ListOptions options,
+                                          size_t limit) {
+  std::vector<Job> jobs;
+  do {
+    options.page_size =
+        static_cast<int>(std::min<size_t>(kPageSize, limit - jobs.size()));
+    EVENSTEP_ASSIGN_OR_RETURN(client::JobPage page, client.List(options));
+    for (Job& job : page.jobs) jobs.push_back(std::move(job));
+    options.page_token = page.next_page_token;
+  } while (!options.page_token.empty() && jobs.size() < limit);
+  return jobs;
+}
+
+}  // namespace
+
+std::unique_ptr<client::Client> ConnectFor(Environment& environment,
+                                           const GlobalOptions& global) {
+  client::ClientOptions options;
+  options.coordinator = global.coordinator;
+  options.retry_budget = global.retry_for;
+  options.stop = environment.interrupted;
+  options.on_retry = [&environment, global,
+                      said = false](const absl::Status&) mutable {
+    if (!std::exchange(said, true)) {
+      Output(environment, global)
+          .Message(absl::StrCat("evenstep: no answer from the coordinator at ",
+                                global.coordinator, "; trying again"));
+    }
+  };
+  return environment.connect(options);
+}
+
+ExitCode Submit(Environment& environment, const GlobalOptions& global,
+                const SubmitCommand& command) {
+  Output output(environment, global);
+  auto options = ReadJob(command.file, command.preset);
+  if (!options.ok()) return output.Fail(options.status());
+  options->job_id = command.job_id;
+  options->overrides = command.overrides;
+  if (!command.name.empty()) {
+    options->overrides.push_back("name=" + command.name);
+  }
+  auto client = ConnectFor(environment, global);
+  auto submitted = client->Submit(*options);
+  if (!submitted.ok()) return output.Fail(submitted.status());
+  const Job& job = submitted->job;
+  if (output.structured()) {
+    output.StreamDocument({{"id", job.id}, {"created", submitted->created}});
+  } else {
+    output.Text(job.id + "\n");
+  }
+  if (!submitted->created) {
+    output.Message(absl::StrCat("Job ", job.id,
+                                " had been submitted before; this is the same "
+                                "job."));
+  }
+  if (command.no_wait) return kExitOk;
+  return FollowToEnd(environment, global, *client, job);
+}
+
+ExitCode List(Environment& environment, const GlobalOptions& global,
+              const ListCommand& command) {
+  Output output(environment, global);
+  client::ListOptions options;
+  auto states = ParseStates(command.states);
+  if (!states.ok()) return output.Fail(states.status());
+  options.states = *states;
+  auto client = ConnectFor(environment, global);
+  auto jobs = ListUpTo(*client, options, static_cast<size_t>(command.limit));
+  if (!jobs.ok()) return output.Fail(jobs.status());
+  if (output.structured()) {
+    Json list = Json::array();
+    for (const Job& job : *jobs) list.push_back(ToJson(job));
+    output.Document({{"jobs", list}});
+    return kExitOk;
+  }
+  if (jobs->empty()) output.Message("No jobs.");
+  output.Text(FormatJobList(*jobs, output.detail(), environment.clock->Wall(),
+                            output.colour()));
+  return kExitOk;
+}
+
+ExitCode Describe(Environment& environment, const GlobalOptions& global,
+                  const std::string& job_id) {
+  Output output(environment, global);
+  auto client = ConnectFor(environment, global);
+  auto job = client->Get(job_id);
+  if (!job.ok()) return output.Fail(job.status());
+  if (output.structured()) {
+    output.Document(ToJson(*job));
+  } else {
+    output.Text(FormatJob(*job, output.detail(), environment.clock->Wall(),
+                          output.colour()));
+  }
+  return kExitOk;
+}
+
+ExitCode Logs(Environment& environment, const GlobalOptions& global,
+              const LogsCommand& command) {
+  Output output(environment, global);
+  auto client = ConnectFor(environment, global);
+  client::LogOptions options;
+  if (command.follow) options.mode = client::LogMode::kFollow;
+  options.on_dropped = [&](int64_t dropped) {
+    output.Message(absl::StrCat("evenstep: ", dropped,
+                                " older lines are no longer stored"));
+  };
+  const absl::Status status =
+      client->Logs(command.job_id, options, UntilInterrupted(environment),
+                   [&](const client::LogLine& line) {
+                     if (command.rank >= -1 && line.rank != command.rank) {
+                       return client::Follow::kContinue;
+                     }
+                     if (output.structured()) {
+                       output.StreamDocument(ToJson(line));
+                     } else {
+                       output.Text(FormatLogLine(line, output.detail()) + "\n");
+                     }
+                     return client::Follow::kContinue;
+                   });
+  if (status.ok()) return kExitOk;
+  return EndOfStream(environment, output, command.job_id, status);
+}
+
+ExitCode Cancel(Environment& environment, const GlobalOptions& global,
+                const CancelCommand& command) {
+  Output output(environment, global);
+  auto client = ConnectFor(environment, global);
+  auto job = client->Cancel(command.job_id, command.message);
+  if (!job.ok()) return output.Fail(job.status());
+  if (output.structured()) {
+    output.Document(ToJson(*job));
+  } else if (client::IsFinal(job->state)) {
+    output.Message(absl::StrCat("Job ", job->id, " ", FormatOutcome(*job)));
+  } else {
+    output.Message(
+        absl::StrCat("Job ", job->id, " stops after the step that runs now."));
+  }
+  return kExitOk;
+}
+
+ExitCode Wait(Environment& environment, const GlobalOptions& global,
+              const WaitCommand& command) {
+  Output output(environment, global);
+  auto client = ConnectFor(environment, global);
+  auto job = client->Get(command.job_id);
+  if (!job.ok()) return output.Fail(job.status());
+  FollowOptions options;
+  options.stream = UntilInterrupted(environment);
+  options.stream.deadline = absl::Now() + command.timeout;
+  ProgressPrinter printer(environment, global, job->num_steps);
+  auto ended = FollowJob(*client, *job, options, printer);
+  if (ended.ok()) return ShowOutcome(output, *ended);
+  if (absl::IsDeadlineExceeded(ended.status()) &&
+      absl::Now() >= options.stream.deadline) {
+    output.Message(absl::StrCat("Job ", job->id, " has not ended within ",
+                                absl::FormatDuration(command.timeout)));
+    return kExitTimedOut;
+  }
+  return EndOfStream(environment, output, job->id, ended.status());
+}
+
+ExitCode Health(Environment& environment, const GlobalOptions& global) {
+  Output output(environment, global);
+  auto client = ConnectFor(environment, global);
+  const absl::Status status = client->Health();
+  if (!status.ok()) return output.Fail(status);
+  if (output.structured()) {
+    output.Document(
+        {{"coordinator", global.coordinator}, {"status", "SERVING"}});
+  } else {
+    output.Text(absl::StrCat(global.coordinator, "  SERVING\n"));
+  }
+  return kExitOk;
+}
+
+ExitCode PrintVersion(Environment& environment, const GlobalOptions& global,
+                      const VersionCommand& command) {
+  Output output(environment, global);
+  Json json = {{"version", std::string(Version())},
+               {"commit", std::string(GitCommit())}};
+  if (command.server) {
+    auto version = ConnectFor(environment, global)->ServerVersion();
+    if (!version.ok()) return output.Fail(version.status());
+    json["coordinator_version"] = *version;
+  }
+  if (output.structured()) {
+    output.Document(json);
+    return kExitOk;
+  }
+  output.Text(absl::StrCat("evenstep ", Version(), " (", GitCommit(), ")\n"));
+  if (command.server) {
+    output.Text(absl::StrCat(
+        "coordinator ", json["coordinator_version"].get<std::string>(), "\n"));
+  }
+  return kExitOk;
+}
+
+}  // namespace evenstep::cli

@@ -1,0 +1,197 @@
+#include "client/cli/job_views.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/format_value.h"
+
+namespace evenstep::cli {
+namespace {
+
+using client::Job;
+using client::StepSummary;
+
+constexpr size_t kStepsShown = 5;
+
+std::string Dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string Steps(const Job& job) {
+  return absl::StrCat(job.steps_done, "/", job.num_steps);
+}
+
+std::string Age(const Job& job, absl::Time now) {
+  return FormatSpan(now - job.submitted);
+}
+
+std::string RunTime(const Job& job, absl::Time now) {
+  if (!job.started) return "-";
+  return FormatSpan(job.ended.value_or(now) - *job.started);
+}
+
+std::string Nodes(const Job& job) {
+  return Dash(
+      absl::StrJoin(job.placements, ",",
+                    [](std::string* out, const client::Placement& placement) {
+                      absl::StrAppend(out, placement.node);
+                      if (placement.num_ranks > 1) {
+                        absl::StrAppend(out, " x", placement.num_ranks);
+                      }
+                    }));
+}
+
+void AddTotals(const Job& job, std::vector<Row>* rows) {
+  const client::Totals& totals = job.totals;
+  if (totals.step_seconds <= 0) return;
+  rows->push_back(
+      {"Speed:", absl::StrFormat(
+                     "%.3f s/step, %s tokens/s",
+                     totals.step_seconds / std::max<int64_t>(1, job.steps_done),
+                     FormatCount(static_cast<double>(totals.trained_tokens) /
+                                 totals.step_seconds))});
+  rows->push_back({"Imbalance:", FormatShare(totals.idle_share) +
+                                     " of the ranks' time spent waiting"});
+  rows->push_back({"Padding:", FormatShare(totals.padding_ratio)});
+  rows->push_back(
+      {"Coordination:", absl::StrFormat("%.2f%% of step time",
+                                        totals.coordination_share * 100)});
+  if (totals.plans_refused > 0) {
+    rows->push_back({"Refused plans:", absl::StrCat(totals.plans_refused,
+                                                    " (replaced by static)")});
+  }
+}
+
+std::vector<Row> Head(const Job& job, absl::Time now) {
+  Cell state = StateCell(job.state);
+  std::vector<Row> rows = {{"Job:", Cell(job.id, Colour::kBold)},
+                           {"Name:", Dash(job.name)},
+                           {"State:", state}};
+  if (!job.reason.empty()) rows.push_back({"Reason:", job.reason});
+  if (!job.message.empty()) rows.push_back({"Message:", job.message});
+  if (job.queue_position > 0) {
+    rows.push_back(
+        {"In queue:", absl::StrCat("position ", job.queue_position)});
+  }
+  rows.push_back({"Steps:", Steps(job)});
+  rows.push_back({"Policy:", Dash(job.policy)});
+  rows.push_back({"Ranks:", absl::StrCat(job.ranks)});
+  rows.push_back({"Nodes:", Nodes(job)});
+  rows.push_back({"Submitted:", FormatInstant(job.submitted)});
+  rows.push_back({"Started:", FormatInstant(job.started)});
+  rows.push_back({"Ended:", FormatInstant(job.ended)});
+  rows.push_back({"Run time:", RunTime(job, now)});
+  return rows;
+}
+
+std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
+  std::vector<Row> rows = {{"  STEP", "LOSS", "SECONDS", "PREDICTED", "TOKENS",
+                            "IMBALANCE", "PADDING", "DEGREE", "PLAN LEAD"}};
+  const size_t first =
+      steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
+  for (size_t i = first; i < steps.size(); ++i) {
+    const StepSummary& step = steps[i];
+    rows.push_back(
+        {absl::StrCat("  ", step.step), absl::StrFormat("%.4f", step.loss),
+         absl::StrFormat("%.3f", step.step_seconds),
+         absl::StrFormat("%.3f", step.predicted_seconds),
+         absl::StrCat(step.trained_tokens), FormatShare(step.idle_share),
+         FormatShare(step.padding_ratio), absl::StrCat(step.highest_degree),
+         absl::StrCat(step.plan_lead)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string FormatData(const client::DataSummary& data) {
+  std::string text =
+      absl::StrCat(data.num_samples, " documents, ",
+                   FormatCount(static_cast<double>(data.total_tokens)),
+                   " tokens, longest ", data.longest_tokens);
+  if (data.num_too_long > 0) {
+    absl::StrAppend(&text, "; ", data.num_too_long, " skipped as too long");
+  }
+  if (data.num_truncated > 0) {
+    absl::StrAppend(&text, "; ", data.num_truncated, " cut to max_length");
+  }
+  if (data.num_bad > 0) {
+    absl::StrAppend(&text, "; ", data.num_bad,
+                    " skipped as empty or unreadable");
+  }
+  return text;
+}
+
+std::string FormatJobList(const std::vector<Job>& jobs, Detail detail,
+                          absl::Time now, ColourMode mode) {
+  std::vector<Row> rows = {{"ID", "NAME", "STATE", "STEPS", "RANKS", "AGE"}};
+  if (detail == Detail::kWide) {
+    for (const char* title : {"POLICY", "RUN TIME", "NODES", "REASON"}) {
+      rows[0].emplace_back(title);
+    }
+  }
+  for (const Job& job : jobs) {
+    Row row = {job.id,     Dash(job.name),          StateCell(job.state),
+               Steps(job), absl::StrCat(job.ranks), Age(job, now)};
+    if (detail == Detail::kWide) {
+      for (const std::string& text : {Dash(job.policy), RunTime(job, now),
+                                      Nodes(job), Dash(job.reason)}) {
+        row.emplace_back(text);
+      }
+    }
+    rows.push_back(row);
+  }
+  return FormatTable(rows, mode);
+}
+
+std::string FormatJob(const Job& job, Detail detail, absl::Time now,
+                      ColourMode mode) {
+  std::vector<Row> rows = Head(job, now);
+  AddTotals(job, &rows);
+  if (job.data) rows.push_back({"Data:", FormatData(*job.data)});
+  if (!job.weights_path.empty()) rows.push_back({"Weights:", job.weights_path});
+  if (detail == Detail::kWide) {
+    rows.push_back({"Attempt:", absl::StrCat(job.attempt)});
+    rows.push_back({"Generation:", absl::StrCat(job.generation)});
+  }
+  std::string text = FormatTable(rows, mode);
+  if (!job.recent_steps.empty()) {
+    absl::StrAppend(&text, "Last steps:\n",
+                    FormatTable(StepTable(job.recent_steps), mode));
+  }
+  if (detail == Detail::kWide) {
+    absl::StrAppend(&text, "Job file:\n", job.job_file);
+  }
+  return text;
+}
+
+std::string FormatEvent(const client::JobEvent& event, ColourMode mode) {
+  const Cell state = StateCell(event.state);
+  std::string line = absl::StrCat(
+      FormatInstant(event.time), "  ",
+      Paint(absl::StrFormat("%-10s", state.text), state.colour, mode));
+  if (!event.reason.empty()) absl::StrAppend(&line, "  ", event.reason);
+  if (!event.message.empty()) absl::StrAppend(&line, "  ", event.message);
+  return line;
+}
+
+std::string FormatLogLine(const client::LogLine& line, Detail detail) {
+  const std::string who =
+      line.rank < 0 ? "agent" : absl::StrCat("rank ", line.rank);
+  const std::string text = absl::StrFormat("[%s] %s", who, line.text);
+  if (detail == Detail::kNarrow) return text;
+  return absl::StrCat(FormatInstant(line.time), "  ", text);
+}
+
+std::string FormatOutcome(const Job& job) {
+  std::string text =
+      absl::StrCat(client::JobStateName(job.state), " after ", job.steps_done,
+                   " of ", job.num_steps, " steps");
+  if (!job.reason.empty() && job.state != client::JobState::kSucceeded) {
+    absl::StrAppend(&text, " (", job.reason, ")");
+  }
+  if (!job.message.empty() && job.state != client::JobState::kSucceeded) {
+    absl::StrAppend(&text, ": ", job.message);
+  }
+  return text;
+}
+
+}  // namespace evenstep::cli

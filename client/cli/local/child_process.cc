@@ -1,0 +1,146 @@
+#include "client/cli/local/child_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/atomic_file.h"
+
+extern char** environ;
+
+namespace evenstep::cli {
+namespace {
+
+constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
+constexpr int kTailBytes = 2000;
+constexpr int kExecFailed = 127;
+
+// Attributes of a child: its own group, so that Ctrl-C reaches only us, and
+// signals as at a login.
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(const std::string& log_path) {
+    posix_spawn_file_actions_init(&files_);
+    posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files_, 1, log_path.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&files_, 1, 2);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK |
+                                               POSIX_SPAWN_SETSIGDEF |
+                                               POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnSettings() {
+    posix_spawnattr_destroy(&attributes_);
+    posix_spawn_file_actions_destroy(&files_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+std::string DescribeEnd(int status) {
+  if (WIFSIGNALED(status)) {
+    return absl::StrCat("was ended by signal ", WTERMSIG(status));
+  }
+  return absl::StrCat("ended with exit status ", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
+  if (access(options.program.c_str(), X_OK) != 0) {
+    return ErrnoStatus(errno, "cannot run", options.program);
+  }
+  std::vector<std::string> words = {options.launcher, kExecChildWord,
+                                    absl::StrCat(getpid()), options.program};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const SpawnSettings settings(options.log_path);
+  pid_t pid = -1;
+  const int error =
+      posix_spawn(&pid, options.launcher.c_str(), settings.files(),
+                  settings.attributes(), argv.data(), environ);
+  if (error != 0) return ErrnoStatus(error, "cannot start", options.program);
+  return ChildProcess(options, pid);
+}
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : options_(std::move(other.options_)),
+      pid_(std::exchange(other.pid_, -1)),
+      ended_(std::move(other.ended_)) {}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ < 0) return;
+  Terminate();
+  WaitOrKill(absl::Seconds(1));
+}
+
+std::optional<std::string> ChildProcess::Ended() {
+  int status = 0;
+  if (!ended_ && waitpid(pid_, &status, WNOHANG) == pid_) {
+    ended_ = DescribeEnd(status);
+  }
+  return ended_;
+}
+
+void ChildProcess::Terminate() {
+  if (!Ended()) kill(pid_, SIGTERM);
+}
+
+void ChildProcess::WaitOrKill(absl::Duration grace) {
+  const absl::Time deadline = absl::Now() + grace;
+  while (!Ended() && absl::Now() < deadline) absl::SleepFor(kPollInterval);
+  if (Ended()) return;
+  killpg(pid_, SIGKILL);
+  int status = 0;
+  if (waitpid(pid_, &status, 0) == pid_) ended_ = DescribeEnd(status);
+}
+
+std::string ChildProcess::LogTail() const {
+  std::ifstream file(options_.log_path, std::ios::ate | std::ios::binary);
+  if (!file) return "";
+  const std::streamoff size = file.tellg();
+  const std::streamoff start = std::max<std::streamoff>(0, size - kTailBytes);
+  file.seekg(start);
+  std::string tail(static_cast<size_t>(size - start), '\0');
+  file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  if (start > 0) tail.erase(0, tail.find('\n') + 1);
+  return tail;
+}
+
+int ExecChild(int argc, char** argv) {
+  pid_t parent = -1;
+  if (argc < 4 || !absl::SimpleAtoi(argv[2], &parent)) return kExecFailed;
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // The parent may have died before the line above.
+  if (getppid() != parent) return kExecFailed;
+  execv(argv[3], argv + 3);
+  return kExecFailed;
+}
+
+}  // namespace evenstep::cli

@@ -1,0 +1,159 @@
+#include "client/cli/local/local_job.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "client/cli/job_source.h"
+#include "planner/planner.h"
+
+namespace evenstep::cli {
+namespace {
+
+constexpr char kTextPrefix[] = "text:";
+// More ranks than this would want a larger batch and model.
+constexpr int kMostDefaultRanks = 4;
+constexpr char kTokensPerRank[] = "memory.tokens_per_rank";
+
+// A model that learns something within a minute on two cores.
+constexpr char kDefaultJob[] = R"(name: local
+model: {layers: 2, width: 128, heads: 4}
+data:
+  source: text:.
+  max_length: 4096
+  on_too_long: skip
+  on_bad_sample: skip
+batch: {samples: 8}
+steps: 30
+optimizer: {lr: 0.003, warmup: 3}
+memory: {tokens_per_rank: 4096}
+)";
+
+absl::StatusOr<std::string> AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  if (error) return absl::InvalidArgumentError(error.message());
+  return absolute.lexically_normal().string();
+}
+
+bool IsGlob(const std::string& path) {
+  return path.find_first_of("*?[") != std::string::npos;
+}
+
+// "text:" and an absolute path, which exists unless it is a glob.
+absl::StatusOr<std::string> DataSource(const std::string& data) {
+  const std::string path(absl::StripPrefix(data, kTextPrefix));
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        "--data: name a folder, a glob or a JSONL file, such as "
+        "--data text:/usr/include");
+  }
+  std::error_code error;
+  if (!IsGlob(path) && !std::filesystem::exists(path, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data: no such file or folder: ", path));
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(std::string absolute, AbsolutePath(path));
+  return absl::StrCat(kTextPrefix, absolute);
+}
+
+absl::StatusOr<client::SubmitOptions> BaseJob(const LocalCommand& command) {
+  if (!command.file.empty() || !command.preset.empty()) {
+    return ReadJob(command.file, command.preset);
+  }
+  if (command.data.empty()) {
+    return absl::InvalidArgumentError(
+        "what shall be trained? Name a job file, or data such as "
+        "--data text:/usr/include");
+  }
+  client::SubmitOptions job;
+  job.job_file = kDefaultJob;
+  job.file_name = "the default job";
+  return job;
+}
+
+absl::Status AddOverrides(const LocalCommand& command, int num_cores,
+                          std::vector<std::string>* overrides) {
+  const bool from_file = !command.file.empty();
+  if (command.ranks) {
+    overrides->push_back(absl::StrCat("ranks=", *command.ranks));
+  } else if (!from_file) {
+    const int ranks = std::clamp(num_cores, 1, kMostDefaultRanks);
+    overrides->push_back(absl::StrCat("ranks=", ranks));
+  }
+  if (!command.data.empty()) {
+    EVENSTEP_ASSIGN_OR_RETURN(std::string source, DataSource(command.data));
+    overrides->push_back("data.source=" + source);
+  }
+  if (command.num_steps) {
+    overrides->push_back(absl::StrCat("steps=", *command.num_steps));
+  }
+  if (!command.policy.empty()) {
+    overrides->push_back("policy=" + command.policy);
+  }
+  if (!command.costs.empty()) {
+    EVENSTEP_ASSIGN_OR_RETURN(std::string path, AbsolutePath(command.costs));
+    overrides->push_back("costs=" + path);
+  }
+  overrides->insert(overrides->end(), command.overrides.begin(),
+                    command.overrides.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<jobspec::JobSpec> Parse(const client::SubmitOptions& job) {
+  jobspec::ParseOptions options;
+  options.name = job.file_name;
+  options.base_dir = job.base_dir;
+  options.overrides = job.overrides;
+  return jobspec::ParseJobFile(job.job_file, options);
+}
+
+bool SetsMemory(const std::vector<std::string>& overrides) {
+  return std::any_of(
+      overrides.begin(), overrides.end(), [](const std::string& pair) {
+        return absl::StartsWith(pair, absl::StrCat(kTokensPerRank, "="));
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
+                                      int num_cores) {
+  LocalJob job;
+  job.chosen_here = command.file.empty();
+  EVENSTEP_ASSIGN_OR_RETURN(job.submit, BaseJob(command));
+  EVENSTEP_RETURN_IF_ERROR(
+      AddOverrides(command, num_cores, &job.submit.overrides));
+  EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
+  // What the user did not choose is made to fit.
+  if (job.chosen_here && !SetsMemory(job.submit.overrides) &&
+      job.spec.memory.tokens_per_rank < job.spec.data.max_length) {
+    job.submit.overrides.push_back(
+        absl::StrCat(kTokensPerRank, "=", job.spec.data.max_length));
+    EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
+  }
+  EVENSTEP_RETURN_IF_ERROR(jobspec::CheckJobFits(job.spec));
+  return job;
+}
+
+std::string DescribeLocalJob(const jobspec::JobSpec& spec) {
+  using jobspec::OnTooLong;
+  const char* too_long = spec.data.on_too_long == OnTooLong::kSkip
+                             ? "longer ones are skipped"
+                         : spec.data.on_too_long == OnTooLong::kTruncate
+                             ? "longer ones are cut"
+                             : "a longer one is an error";
+  return absl::StrCat(spec.data.source, ": ", spec.model.layers,
+                      " layers, width ", spec.model.width, ", ",
+                      spec.model.heads, " heads; documents up to ",
+                      spec.data.max_length, " tokens (", too_long, "), ",
+                      spec.batch_samples, " a step, ", spec.steps,
+                      " steps; policy ", planner::PolicyName(spec.policy), ", ",
+                      spec.ranks, spec.ranks == 1 ? " rank" : " ranks", " of ",
+                      spec.memory.tokens_per_rank, " tokens");
+}
+
+}  // namespace evenstep::cli

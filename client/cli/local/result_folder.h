@@ -1,0 +1,45 @@
+#ifndef EVENSTEP_CLIENT_CLI_LOCAL_RESULT_FOLDER_H_
+#define EVENSTEP_CLIENT_CLI_LOCAL_RESULT_FOLDER_H_
+
+// Folders of one local run: the one that the user keeps, and a private one that
+// goes away. Touches the disk; one thread.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/to_json.h"
+#include "evenstep/job.h"
+
+namespace evenstep::cli {
+
+// A new folder that only this user may enter, under TMPDIR or /tmp. Removed
+// with all its files by the destructor, unless it is kept.
+class PrivateFolder {
+ public:
+  static absl::StatusOr<PrivateFolder> Make();
+  PrivateFolder(PrivateFolder&& other) noexcept;
+  PrivateFolder& operator=(PrivateFolder&&) = delete;
+  ~PrivateFolder();
+
+  const std::string& path() const { return path_; }
+  // The destructor leaves it alone.
+  void Keep() { kept_ = true; }
+
+ private:
+  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;  // empty: moved away
+  bool kept_ = false;
+};
+
+// Writes summary.json, loss.csv and job.yaml into `folder` and moves the
+// weights there, if there are any. Returns the summary; its "files" names what
+// was written.
+absl::StatusOr<Json> LeaveResults(
+    const std::string& folder, const client::Job& job,
+    const std::vector<client::StepSummary>& steps);
+
+}  // namespace evenstep::cli
+
+#endif  // EVENSTEP_CLIENT_CLI_LOCAL_RESULT_FOLDER_H_

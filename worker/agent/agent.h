@@ -1,0 +1,89 @@
+#ifndef EVENSTEP_WORKER_AGENT_AGENT_H_
+#define EVENSTEP_WORKER_AGENT_AGENT_H_
+
+// The worker daemon of one node: takes assignments from the coordinator, runs
+// their trainers, and answers for every process it started. Used by
+// `evenstep-worker` and, in one process with a coordinator, by `evenstep
+// local`. Start and Stop belong to one thread; everything else happens on the
+// agent's own loop. Never links torch.
+//
+// Work folder: `lock` (one agent per folder), `processes` (living trainers, for
+// the next agent), `sockets/N.sock` (one per attempt), and
+// `attempts/JOB.ATTEMPT/rank-R.log` (what each trainer wrote). Results of a job
+// go to OUTPUT_ROOT/JOB.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/agent/agent_metrics.h"
+#include "worker/agent/agent_options.h"
+#include "worker/agent/attempt.h"
+#include "worker/agent/coordinator_link.h"
+#include "worker/agent/event_loop.h"
+#include "worker/agent/process_ledger.h"
+#include "worker/agent/rendezvous_client.h"
+
+namespace evenstep::agent {
+
+class Agent {
+ public:
+  // Completes the options, ends what an earlier agent left behind, and begins
+  // to connect. INVALID_ARGUMENT: a setting; FAILED_PRECONDITION: the work
+  // folder is another agent's.
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options);
+  ~Agent();  // Stop without grace
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Tells the coordinator, ends the trainers, kills those that are left when
+  // `grace` is nearly over, and leaves. Further calls do nothing.
+  void Stop(absl::Duration grace);
+
+  // "HOST:PORT" of the metrics; empty: none.
+  const std::string& metrics_address() const { return metrics_address_; }
+  const AgentOptions& options() const { return options_; }
+
+ private:
+  using AttemptKey = std::pair<std::string, int>;  // job, attempt
+
+  Agent(AgentOptions options, ProcessLedger ledger,
+        std::unique_ptr<AgentMetrics> metrics, std::string metrics_address);
+
+  v1::AgentHello Hello() const;
+  void OnMessage(const v1::CoordinatorMessage& message);
+  void OnAssignment(const v1::Assignment& assignment);
+  absl::Status CheckRoom(const v1::Assignment& assignment) const;
+  void Refuse(const v1::AttemptId& id, const absl::Status& why);
+  void OnEnd(const v1::AttemptId& id, const std::string& message);
+  void OnGone(const AttemptKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndAll(const std::string& reason, const std::string& message,
+              absl::Duration at_most);
+  // Null, and counted, when there is none.
+  Attempt* Find(const v1::AttemptId& id);
+  AttemptContext ContextFor(const v1::AttemptId& id);
+  void AwaitNoAttempts(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const AgentOptions options_;
+  const std::string incarnation_;
+  const std::string metrics_address_;
+  std::unique_ptr<AgentMetrics> metrics_;
+  ProcessLedger ledger_;
+  EventLoop loop_;  // stopped before anything below is destroyed
+  RendezvousClient rendezvous_;
+  CoordinatorLink link_;
+  std::map<AttemptKey, std::shared_ptr<Attempt>> attempts_;  // on the loop
+  int next_socket_ = 1;                                      // on the loop
+  bool stopping_ = false;                                    // on the loop
+  bool stopped_ = false;
+  absl::Mutex mutex_;
+  int num_attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // of attempts_, for Stop
+};
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_AGENT_H_

@@ -1,0 +1,42 @@
+#ifndef EVENSTEP_WORKER_AGENT_AGENT_OPTIONS_H_
+#define EVENSTEP_WORKER_AGENT_AGENT_OPTIONS_H_
+
+// Settings of one agent, as the daemon's flags give them or `evenstep local`
+// fills them in. Plain data.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace evenstep {
+class ConfigTable;
+}  // namespace evenstep
+
+namespace evenstep::agent {
+
+struct AgentOptions {
+  std::string coordinator = "127.0.0.1:7070";
+  std::string node;  // empty: the machine's name
+  int slots = 1;     // ranks at once
+  std::string work_dir = "evenstep-work";
+  std::string output_root;  // empty: WORK_DIR/out
+  std::string data_root = "/";
+  std::string trainer;  // empty: evenstep-trainer beside this binary
+  std::string listen_host = "127.0.0.1";  // of trainers, for their peers
+  int threads_per_rank = 1;
+  std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
+  int log_lines_per_second = 1000;             // of one trainer, sent on
+  absl::Duration shutdown_grace = absl::Seconds(10);
+};
+
+// Adds every setting above to a table of flags.
+void AddAgentOptions(ConfigTable& table, AgentOptions* options);
+
+// Fills empty settings in, makes paths absolute, and checks ranges.
+// INVALID_ARGUMENT with the flag and the numbers.
+absl::Status CompleteAgentOptions(AgentOptions* options);
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_AGENT_OPTIONS_H_

@@ -1,0 +1,82 @@
+#include "worker/agent/assignment_check.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "base/ids.h"
+#include "base/status_macros.h"
+
+namespace evenstep::agent {
+namespace {
+
+// The part of a path before the first wildcard's component: a glob stays below
+// the folder that it begins with.
+std::string BeforeWildcard(const std::string& path) {
+  const size_t wildcard = path.find_first_of("*?[");
+  if (wildcard == std::string::npos) return path;
+  return path.substr(0, path.rfind('/', wildcard) + 1);
+}
+
+bool IsBelow(const std::filesystem::path& path,
+             const std::filesystem::path& root) {
+  const auto end =
+      std::mismatch(root.begin(), root.end(), path.begin(), path.end());
+  return end.first == root.end();
+}
+
+}  // namespace
+
+absl::Status CheckDataPath(absl::string_view source,
+                           const std::string& data_root) {
+  const size_t colon = source.find(':');
+  const std::string path(
+      colon == absl::string_view::npos ? source : source.substr(colon + 1));
+  if (path.empty() || path[0] != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data source '", source, "' has no absolute path"));
+  }
+  std::error_code error;
+  const auto real =
+      std::filesystem::weakly_canonical(BeforeWildcard(path), error);
+  const auto root = std::filesystem::weakly_canonical(data_root, error);
+  if (!error && IsBelow(real, root) && path.find("/../") == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat("data source '", source,
+                                                  "' is not below this node's "
+                                                  "--data-root=",
+                                                  data_root));
+}
+
+absl::Status CheckAssignment(const v1::Assignment& assignment,
+                             const std::string& data_root) {
+  const v1::AttemptId& id = assignment.attempt();
+  if (!IsLegalJobId(id.job_id()) || id.attempt() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("assignment of job '", id.job_id(), "', attempt ",
+                     id.attempt(), ": not a legal id"));
+  }
+  const int first = assignment.first_rank();
+  const int count = assignment.num_ranks();
+  int next = 0;
+  bool found = false;
+  for (const v1::Placement& placement : assignment.placements()) {
+    if (placement.first_rank() != next || placement.num_ranks() < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("assignment of ", id.job_id(), ": node ",
+                       placement.node(), " has ranks from ",
+                       placement.first_rank(), ", and ", next, " comes next"));
+    }
+    found = found || (first == next && count == placement.num_ranks());
+    next += placement.num_ranks();
+  }
+  if (!found) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("assignment of ", id.job_id(), ": no node has the ", count,
+                     " ranks from ", first));
+  }
+  return CheckDataPath(assignment.spec().data().source(), data_root);
+}
+
+}  // namespace evenstep::agent

@@ -1,0 +1,26 @@
+#ifndef EVENSTEP_WORKER_AGENT_ASSIGNMENT_CHECK_H_
+#define EVENSTEP_WORKER_AGENT_ASSIGNMENT_CHECK_H_
+
+// What an agent demands of an assignment before it makes a folder or starts a
+// process for it. Touches nothing but the data path's links.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "evenstep/v1/agent.pb.h"
+
+namespace evenstep::agent {
+
+// INVALID_ARGUMENT: ids or placements that make no sense. PERMISSION_DENIED:
+// the data is not below `data_root`.
+absl::Status CheckAssignment(const v1::Assignment& assignment,
+                             const std::string& data_root);
+
+// Whether "KIND:PATH" stays below `data_root`, links followed.
+absl::Status CheckDataPath(absl::string_view source,
+                           const std::string& data_root);
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_ASSIGNMENT_CHECK_H_

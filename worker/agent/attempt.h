@@ -1,0 +1,111 @@
+#ifndef EVENSTEP_WORKER_AGENT_ATTEMPT_H_
+#define EVENSTEP_WORKER_AGENT_ATTEMPT_H_
+
+// One attempt of one job on this node: its trainers, their socket and their
+// messages, from the assignment until every process is gone. Lives on the
+// agent's loop. What trainers say goes up with the attempt's id, what the
+// coordinator says goes down to all of them; what belongs to another generation
+// is dropped and counted.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "evenstep/trainer/v1/trainer.pb.h"
+#include "evenstep/v1/agent.pb.h"
+#include "worker/agent/agent_metrics.h"
+#include "worker/agent/agent_options.h"
+#include "worker/agent/event_loop.h"
+#include "worker/agent/log_batcher.h"
+#include "worker/agent/process_ledger.h"
+#include "worker/agent/rendezvous_client.h"
+#include "worker/agent/trainer.h"
+#include "worker/agent/trainer_listener.h"
+
+namespace evenstep::agent {
+
+// What an attempt uses of its agent; all of it outlives the attempt.
+struct AttemptContext {
+  EventLoop& loop;
+  const AgentOptions& options;
+  AgentMetrics& metrics;
+  ProcessLedger& ledger;
+  RendezvousClient& rendezvous;
+  std::function<void(v1::AgentMessage)> send;
+  // Every process is gone and AttemptEnded was sent: the attempt may be
+  // destroyed, but not inside this call.
+  std::function<void()> on_gone;
+};
+
+class Attempt : public std::enable_shared_from_this<Attempt> {
+ public:
+  // An attempt that waits for Start. `assignment` has been checked.
+  Attempt(AttemptContext context, v1::Assignment assignment);
+  ~Attempt();
+
+  // Makes folders and the socket and starts the trainers. After an error the
+  // attempt has told the coordinator and is ending.
+  void Start(const std::string& socket_path);
+
+  const v1::AttemptId& id() const { return assignment_.attempt(); }
+  int num_ranks() const { return assignment_.num_ranks(); }
+
+  // From the coordinator.
+  void OnPlan(const v1::StepPlan& plan);
+  void OnCosts(const v1::CostModel& costs);
+  void OnStop(const std::string& message);
+  void OnAbandon(const v1::Abandon& abandon);
+
+  // Asks the trainers to end, and kills those that are there after the job's
+  // stop time-out or `at_most`, whichever is less. Further calls do nothing.
+  void End(const std::string& message, absl::Duration at_most);
+  void Kill();
+
+  // Tells the coordinator that the attempt cannot go on.
+  void RequestAbandon(int rank, const std::string& reason,
+                      const std::string& message, int64_t step = -1);
+
+ private:
+  struct RankState {
+    std::unique_ptr<Trainer> trainer;
+    bool finished = false;  // said so before it exited
+    trainer::v1::Finished finish;
+    std::string failure;  // what it said before it exited; empty: nothing
+    bool gone = false;
+  };
+
+  absl::Status MakePlaces(const std::string& socket_path);
+  absl::Status StartTrainer(int rank, const std::string& socket_path);
+  trainer::v1::ToTrainer StartMessage(int rank) const;
+  void SendToAll(const trainer::v1::ToTrainer& message);
+
+  void OnConnected(const TrainerConnection& connection);
+  void OnFrame(int rank, const trainer::v1::ToAgent& frame);
+  void OnLines(int rank, const OutputLines& lines);
+  void OnRendezvousSet(const trainer::v1::RendezvousSet& set);
+  void OnRendezvousGet(int rank, const trainer::v1::RendezvousGet& get);
+  void OnTrainerEnd(int rank, const TrainerEnd& end);
+  void ReportExit(int rank, const RankState& state, const TrainerEnd& end);
+  void GoneIfAllAre();
+
+  bool IsCurrent(int64_t generation);
+
+  const AttemptContext context_;
+  v1::Assignment assignment_;  // its generation follows Abandon
+  std::string folder_;         // logs
+  std::string output_dir_;
+  LogBatcher logs_;
+  bool ending_ = false;
+  bool told_gone_ = false;
+  std::map<int, RankState> ranks_;
+  std::unique_ptr<TrainerListener> listener_;  // stops before trainers go
+};
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_ATTEMPT_H_

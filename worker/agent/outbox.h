@@ -1,0 +1,56 @@
+#ifndef EVENSTEP_WORKER_AGENT_OUTBOX_H_
+#define EVENSTEP_WORKER_AGENT_OUTBOX_H_
+
+// What the agent has to tell the coordinator, kept until it is safe to forget.
+// The stream has no acknowledgements, so a message counts as delivered once it
+// has been on an unbroken stream for longer than a dead connection can go
+// unnoticed (kForgetAfter, above keepalive interval and time-out). After a
+// reconnect everything younger is sent again, in order: the coordinator takes
+// repeats of reports (same generation, step, rank) and of exits as one. Log
+// lines are never repeated. Bounded; a full outbox throws away its oldest log
+// batch, or else its oldest message, and counts it. Pure; one thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "absl/time/time.h"
+#include "evenstep/v1/agent.pb.h"
+
+namespace evenstep::agent {
+
+inline constexpr absl::Duration kForgetAfter = absl::Seconds(30);
+
+class Outbox {
+ public:
+  explicit Outbox(size_t max_messages = 16384) : max_messages_(max_messages) {}
+
+  // Returns how many messages were thrown away to make room.
+  int Add(v1::AgentMessage message);
+  // The next message to send; null: none. Valid until the next call.
+  const v1::AgentMessage* Next() const;
+  // The message of Next went to a stream at `now` (monotonic).
+  void MarkSent(absl::Duration now);
+  // A new stream: what may be lost is to be sent again.
+  void Reconnected(absl::Duration now);
+
+  size_t num_unsent() const { return entries_.size() - num_sent_; }
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    v1::AgentMessage message;
+    absl::Duration sent = absl::ZeroDuration();
+  };
+
+  void Forget(absl::Duration now);
+  void ThrowOneAway();
+
+  const size_t max_messages_;
+  std::deque<Entry> entries_;  // the first num_sent_ have been sent
+  size_t num_sent_ = 0;
+};
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_OUTBOX_H_

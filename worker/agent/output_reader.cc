@@ -1,0 +1,127 @@
+#include "worker/agent/output_reader.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace evenstep::agent {
+namespace {
+
+constexpr size_t kChunkBytes = 64 << 10;
+constexpr size_t kLastWordsBytes = 500;
+// After the process has ended its output is there already; this long silence
+// means that a stranger holds the descriptor.
+constexpr int kDrainSilenceMs = 100;
+
+void AppendWords(std::string* words, absl::string_view line) {
+  if (line.empty()) return;
+  if (!words->empty()) *words += " | ";
+  words->append(line.data(), line.size());
+  if (words->size() > kLastWordsBytes) {
+    *words = ToValidUtf8(
+        absl::string_view(*words).substr(words->size() - kLastWordsBytes));
+  }
+}
+
+}  // namespace
+
+OutputReader::OutputReader(UniqueFd output, UniqueFd error,
+                           const std::string& log_path, double lines_per_second,
+                           Callback callback)
+    : callback_(std::move(callback)),
+      rate_(lines_per_second),
+      file_(log_path, std::ios::app | std::ios::binary) {
+  output_.fd = std::move(output);
+  error_.fd = std::move(error);
+  int fds[2] = {-1, -1};
+  if (pipe2(fds, O_CLOEXEC) == 0) {
+    stop_read_.Reset(fds[0]);
+    stop_write_.Reset(fds[1]);
+  }
+  for (Stream* stream : {&output_, &error_}) {
+    fcntl(stream->fd.get(), F_SETFL, O_NONBLOCK);
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+OutputReader::~OutputReader() { Finish(); }
+
+void OutputReader::Finish() {
+  stop_write_.Reset();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string OutputReader::LastWords() const {
+  absl::MutexLock lock(&mutex_);
+  return last_words_;
+}
+
+void OutputReader::Run() {
+  while (ReadSome()) {
+  }
+  for (Stream* stream : {&output_, &error_}) {
+    std::string rest = stream->splitter.TakeRest();
+    if (!rest.empty()) Deliver(*stream, {std::move(rest)});
+  }
+  file_.flush();
+  absl::MutexLock lock(&mutex_);
+  last_words_ =
+      error_.last_words.empty() ? output_.last_words : error_.last_words;
+}
+
+bool OutputReader::ReadSome() {
+  if (!output_.fd.valid() && !error_.fd.valid()) return false;
+  pollfd waits[3] = {{output_.fd.get(), POLLIN, 0},
+                     {error_.fd.get(), POLLIN, 0},
+                     {draining_ ? -1 : stop_read_.get(), POLLIN, 0}};
+  const int ready = poll(waits, 3, draining_ ? kDrainSilenceMs : -1);
+  if (ready < 0) return errno == EINTR;
+  if (ready == 0) return false;
+  if (waits[2].revents != 0) draining_ = true;
+  if (waits[0].revents != 0) ReadStream(output_);
+  if (waits[1].revents != 0) ReadStream(error_);
+  return true;
+}
+
+void OutputReader::ReadStream(Stream& stream) {
+  char chunk[kChunkBytes];
+  const ssize_t got = read(stream.fd.get(), chunk, sizeof(chunk));
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got <= 0) {
+    stream.fd.Reset();
+    return;
+  }
+  const absl::string_view bytes(chunk, static_cast<size_t>(got));
+  KeepOnDisk(bytes);
+  Deliver(stream, stream.splitter.Add(bytes));
+}
+
+void OutputReader::Deliver(Stream& stream, std::vector<std::string> lines) {
+  OutputLines batch;
+  const absl::Duration now = RealClock().Monotonic();
+  for (std::string& line : lines) {
+    AppendWords(&stream.last_words, line);
+    if (rate_.Allow(now)) {
+      batch.lines.push_back(std::move(line));
+    } else {
+      ++batch.num_dropped;
+    }
+  }
+  if (!lines.empty()) callback_(std::move(batch));
+}
+
+void OutputReader::KeepOnDisk(absl::string_view bytes) {
+  const auto room = static_cast<size_t>(kMaxLogFileBytes - file_bytes_);
+  const size_t size = std::min(room, bytes.size());
+  file_.write(bytes.data(), static_cast<std::streamsize>(size));
+  file_.flush();
+  file_bytes_ += static_cast<int64_t>(size);
+}
+
+}  // namespace evenstep::agent

@@ -1,0 +1,79 @@
+#ifndef EVENSTEP_WORKER_AGENT_OUTPUT_READER_H_
+#define EVENSTEP_WORKER_AGENT_OUTPUT_READER_H_
+
+// Reads what one trainer writes to stdout and stderr until both are closed:
+// keeps it in a bounded file, and gives lines to a callback, bounded in length
+// and rate. Owns its thread and the two descriptors. The callback runs on that
+// thread and must not block.
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "base/unique_fd.h"
+#include "worker/agent/log_lines.h"
+
+namespace evenstep::agent {
+
+// What is kept of one trainer's output on disk.
+inline constexpr int64_t kMaxLogFileBytes = 64 << 20;
+
+struct OutputLines {
+  std::vector<std::string> lines;
+  int64_t num_dropped = 0;  // above the rate, before and among these
+};
+
+class OutputReader {
+ public:
+  using Callback = std::function<void(OutputLines)>;
+
+  OutputReader(UniqueFd output, UniqueFd error, const std::string& log_path,
+               double lines_per_second, Callback callback);
+  ~OutputReader();  // Finish
+  OutputReader(const OutputReader&) = delete;
+  OutputReader& operator=(const OutputReader&) = delete;
+
+  // After the process has ended: reads what is left, also a last line without
+  // an end, and joins. Gives up on a descriptor that a stranger holds open.
+  void Finish();
+
+  // The last lines of stderr, or of stdout if there is none; at most 500 bytes.
+  std::string LastWords() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Stream {
+    UniqueFd fd;
+    LineSplitter splitter;
+    std::string last_words;
+  };
+
+  void Run();
+  // Waits for input; false: nothing more will come.
+  bool ReadSome();
+  void ReadStream(Stream& stream);
+  void Deliver(Stream& stream, std::vector<std::string> lines);
+  void KeepOnDisk(absl::string_view bytes);
+
+  const Callback callback_;
+  Stream output_;
+  Stream error_;
+  LineRate rate_;
+  std::ofstream file_;
+  int64_t file_bytes_ = 0;
+  UniqueFd stop_read_;  // readable once Finish was called
+  UniqueFd stop_write_;
+  bool draining_ = false;
+  mutable absl::Mutex mutex_;
+  std::string last_words_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace evenstep::agent
+
+#endif  // EVENSTEP_WORKER_AGENT_OUTPUT_READER_H_

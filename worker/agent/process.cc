@@ -1,0 +1,180 @@
+#include "worker/agent/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+
+extern char** environ;
+
+namespace evenstep::agent {
+namespace {
+
+constexpr absl::Duration kPollInterval = absl::Milliseconds(5);
+constexpr absl::Duration kGroupWait = absl::Seconds(1);
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) {
+    return ErrnoStatus(errno, "cannot make a pipe", "");
+  }
+  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+// posix_spawn's two option objects, freed together.
+class SpawnOptions {
+ public:
+  SpawnOptions(int output_fd, int error_fd) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, output_fd, 1);
+    posix_spawn_file_actions_adddup2(&actions_, error_fd, 2);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigemptyset(&none);
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK |
+                                               POSIX_SPAWN_SETSIGDEF |
+                                               POSIX_SPAWN_SETPGROUP);
+  }
+  ~SpawnOptions() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnOptions(const SpawnOptions&) = delete;
+  SpawnOptions& operator=(const SpawnOptions&) = delete;
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+struct ProcessStat {
+  char state;
+  int64_t start_ticks;
+};
+
+absl::StatusOr<ProcessStat> ReadStat(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  // The name in parentheses may hold anything; fields count from its end.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
+    return absl::NotFoundError(absl::StrCat("no process ", pid));
+  }
+  const std::vector<std::string> fields =
+      absl::StrSplit(absl::string_view(text).substr(name_end + 2), ' ');
+  ProcessStat stat{fields[0][0], 0};
+  if (fields.size() < 20 || !absl::SimpleAtoi(fields[19], &stat.start_ticks)) {
+    return absl::InternalError(absl::StrCat("cannot read the state of ", pid));
+  }
+  return stat;
+}
+
+}  // namespace
+
+absl::StatusOr<SpawnedProcess> Spawn(
+    const std::string& path, const std::vector<std::string>& arguments) {
+  EVENSTEP_ASSIGN_OR_RETURN(Pipe output, MakePipe());
+  EVENSTEP_ASSIGN_OR_RETURN(Pipe error, MakePipe());
+  const SpawnOptions options(output.write.get(), error.write.get());
+  std::vector<char*> argv;
+  argv.push_back(const_cast<char*>(path.c_str()));
+  for (const std::string& argument : arguments) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(nullptr);
+  SpawnedProcess process;
+  const int failed = posix_spawn(&process.pid, path.c_str(), options.actions(),
+                                 options.attributes(), argv.data(), environ);
+  if (failed != 0) return ErrnoStatus(failed, "cannot start", path);
+  const auto stat = ReadStat(process.pid);  // a zombie at worst: ours to reap
+  process.start_ticks = stat.ok() ? stat->start_ticks : 0;
+  process.output = std::move(output.read);
+  process.error = std::move(error.read);
+  return process;
+}
+
+void AwaitExit(pid_t pid) {
+  siginfo_t info = {};
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+}
+
+ProcessEnd Reap(pid_t pid) {
+  KillGroup(pid);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  ProcessEnd end;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.exit_status = WEXITSTATUS(status);
+  return end;
+}
+
+void AwaitGroupGone(pid_t pid) {
+  const absl::Time end = absl::Now() + kGroupWait;
+  while (kill(-pid, 0) == 0 && absl::Now() < end) {
+    absl::SleepFor(kPollInterval);
+  }
+}
+
+void KillGroup(pid_t pid) {
+  if (pid > 1) kill(-pid, SIGKILL);
+}
+
+absl::StatusOr<int64_t> ProcessStartTicks(pid_t pid) {
+  EVENSTEP_ASSIGN_OR_RETURN(const ProcessStat stat, ReadStat(pid));
+  if (stat.state == 'Z' || stat.state == 'X') {
+    return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
+  }
+  return stat.start_ticks;
+}
+
+absl::Status KillStranger(pid_t pid, int64_t start_ticks,
+                          absl::Duration timeout) {
+  const auto is_there = [&] {
+    const auto ticks = ProcessStartTicks(pid);
+    return ticks.ok() && *ticks == start_ticks;
+  };
+  if (!is_there()) return absl::OkStatus();
+  KillGroup(pid);
+  const absl::Time end = absl::Now() + timeout;
+  while (is_there()) {
+    if (absl::Now() >= end) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("process ", pid, " is still there ",
+                       absl::FormatDuration(timeout), " after SIGKILL"));
+    }
+    absl::SleepFor(kPollInterval);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace evenstep::agent

@@ -28,7 +28,8 @@ constexpr size_t kNumImproved = 3;
 constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
 // Fixed costs count as large from a 16th of a full micro-batch.
 constexpr int64_t kFixedShareDivisor = 16;
-constexpr int kMaxFloors = 4;
+constexpr size_t kNumImprovedWithBands = 8;
+constexpr int64_t kNoTarget = INT64_MAX;
 
 // The fastest placements seen.
 class Best {
@@ -60,9 +61,9 @@ void OfferOtherPolicies(const PolicyInput& input, Best& best) {
   }
 }
 
-// Levels below which nothing is placed, by `floor`: 0 always; wider ones where
-// fixed costs are a large part of a full micro-batch of one rank.
-int NumFloors(const CostTable& table) {
+// Whether a micro-batch's fixed cost is a large part of what it does: then the
+// cheapest degrees of single samples say little.
+bool FixedCostsAreLarge(const CostTable& table) {
   int64_t work_ns = 0;
   int64_t tokens = 0;
   for (int i = 0; i < table.num_samples(); ++i) {
@@ -71,8 +72,7 @@ int NumFloors(const CostTable& table) {
   }
   const int64_t num_full =
       std::max<int64_t>(1, tokens / table.capacity_tokens(0));
-  if (table.fixed_ns(0) < work_ns / num_full / kFixedShareDivisor) return 1;
-  return std::min(kMaxFloors, table.num_degrees());
+  return table.fixed_ns(0) >= work_ns / num_full / kFixedShareDivisor;
 }
 
 // Whether every sample has its cheapest level of all within the target, so
@@ -86,26 +86,35 @@ bool TargetIsFree(const CostTable& table, int64_t target_ns) {
   return true;
 }
 
+using Packings = std::vector<TreePacking>;
+
 void FillForTargets(const BlockTree& tree, const CostTable& table,
-                    int lowest_level, int64_t bound_ns,
-                    std::vector<TreePacking>& fills) {
+                    int64_t bound_ns, Packings& fills) {
+  const int highest = table.num_degrees() - 1;
   int num_met = 0;
   for (int64_t per_mille : kTargetsPerMille) {
     const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
-    fills.push_back(FillLevels(tree, table, {target_ns, lowest_level}));
+    fills.push_back(FillLevels(tree, table, {target_ns, 0, highest}));
     if (fills.back().PeakNs() > target_ns) continue;
     if (++num_met == kMaxTargetsMet || TargetIsFree(table, target_ns)) return;
   }
 }
 
-// The best few, no two of the same peak.
-std::vector<TreePacking> BestFills(const BlockTree& tree,
-                                   const CostTable& table, int num_floors,
-                                   int64_t bound_ns) {
-  std::vector<TreePacking> fills;
-  for (int floor = 0; floor < num_floors; ++floor) {
-    FillForTargets(tree, table, floor, bound_ns, fills);
+// Samples confined to bands of levels, with and without widening.
+void FillBands(const BlockTree& tree, const CostTable& table, int64_t bound_ns,
+               Packings& fills) {
+  const int num_levels = table.num_degrees();
+  for (int lowest = 0; lowest < num_levels; ++lowest) {
+    for (int highest = lowest; highest < num_levels; ++highest) {
+      for (int64_t target_ns : {bound_ns + bound_ns / 2, kNoTarget}) {
+        fills.push_back(FillLevels(tree, table, {target_ns, lowest, highest}));
+      }
+    }
   }
+}
+
+// The best few, no two of the same peak.
+void KeepBest(size_t count, Packings& fills) {
   std::stable_sort(fills.begin(), fills.end(),
                    [](const TreePacking& a, const TreePacking& b) {
                      return a.PeakNs() < b.PeakNs();
@@ -116,18 +125,18 @@ std::vector<TreePacking> BestFills(const BlockTree& tree,
                     return a.PeakNs() == b.PeakNs();
                   });
   fills.erase(twins, fills.end());
-  if (fills.size() > kNumImproved) {
-    fills.erase(fills.begin() + kNumImproved, fills.end());
-  }
-  return fills;
+  if (fills.size() > count) fills.erase(fills.begin() + count, fills.end());
 }
 
 TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
                       int64_t bound_ns) {
   const int64_t stop_ns = bound_ns + bound_ns / kGoodEnoughDivisor;
   int64_t trials_left = input.request.options.work_budget;
-  std::vector<TreePacking> packings =
-      BestFills(tree, input.table, NumFloors(input.table), bound_ns);
+  Packings packings;
+  FillForTargets(tree, input.table, bound_ns, packings);
+  const bool bands = FixedCostsAreLarge(input.table);
+  if (bands) FillBands(tree, input.table, bound_ns, packings);
+  KeepBest(bands ? kNumImprovedWithBands : kNumImproved, packings);
   size_t best = 0;
   for (size_t k = 0; k < packings.size(); ++k) {
     ImprovePacking(packings[k], stop_ns, trials_left);

@@ -39,7 +39,8 @@ class Filler {
   int LevelOf(int sample) const {
     int level = table_.BestLevel(sample, options_.target_ns);
     if (level < 0) level = FastestLevel(sample);
-    return std::max(level, options_.lowest_level);
+    level = std::clamp(level, options_.lowest_level, options_.highest_level);
+    return std::max(level, table_.first_level(sample));
   }
 
   int FastestLevel(int sample) const {

@@ -15,8 +15,10 @@ namespace evenstep::planner {
 
 struct FillOptions {
   int64_t target_ns = 0;
-  // No sample below this level: for fixed costs that make narrow blocks dear.
+  // Levels outside are used only by samples that fit no other: for fixed costs
+  // that are large against the work.
   int lowest_level = 0;
+  int highest_level = 0;
 };
 
 TreePacking FillLevels(const BlockTree& tree, const CostTable& table,

@@ -31,7 +31,8 @@ std::string DescribeEnd(const TrainerEnd& end) {
           ? absl::StrCat("ended by signal ", end.process.signal, " (",
                          strsignal(end.process.signal), ")")
           : absl::StrCat("exited with status ", end.process.exit_status);
-  if (!end.last_words.empty()) {
+  const bool failed = end.process.signal != 0 || end.process.exit_status != 0;
+  if (failed && !end.last_words.empty()) {
     absl::StrAppend(&text, "; last words: ", end.last_words);
   }
   return text;

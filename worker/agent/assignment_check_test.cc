@@ -1,0 +1,73 @@
+#include "worker/agent/assignment_check.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::agent {
+namespace {
+
+v1::Assignment Legal() {
+  v1::Assignment assignment;
+  assignment.mutable_attempt()->set_job_id("job");
+  assignment.mutable_attempt()->set_attempt(1);
+  assignment.set_first_rank(2);
+  assignment.set_num_ranks(1);
+  for (const auto& [first, count] : {std::pair(0, 2), std::pair(2, 1)}) {
+    v1::Placement* placement = assignment.add_placements();
+    placement->set_first_rank(first);
+    placement->set_num_ranks(count);
+  }
+  assignment.mutable_spec()->mutable_data()->set_source("text:/data/a");
+  return assignment;
+}
+
+TEST(CheckAssignmentTest, ALegalOneIsAccepted) {
+  EXPECT_TRUE(CheckAssignment(Legal(), "/").ok());
+}
+
+TEST(CheckAssignmentTest, AJobIdThatIsAPathIsRefused) {
+  for (const char* id : {"", "../../etc", "a/b", "-x", "A"}) {
+    v1::Assignment assignment = Legal();
+    assignment.mutable_attempt()->set_job_id(id);
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckAssignment(assignment, "/")))
+        << id;
+  }
+}
+
+TEST(CheckAssignmentTest, RanksMustBeAPlacements) {
+  v1::Assignment assignment = Legal();
+  assignment.set_num_ranks(2);
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckAssignment(assignment, "/")));
+  assignment = Legal();
+  assignment.mutable_placements(1)->set_first_rank(3);  // a gap
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckAssignment(assignment, "/")));
+}
+
+TEST(CheckDataPathTest, DataMustStayBelowTheRoot) {
+  char name[] = "/tmp/evenstep-root-XXXXXX";
+  const std::string root = mkdtemp(name);
+  std::filesystem::create_directory(root + "/in");
+  std::filesystem::create_symlink("/etc", root + "/link");
+  EXPECT_TRUE(CheckDataPath("text:" + root + "/in", root).ok());
+  EXPECT_TRUE(CheckDataPath("text:" + root + "/in/*.h", root).ok());
+  EXPECT_TRUE(CheckDataPath("text:" + root + "/not/there", root).ok());
+  for (const char* path :
+       {"/etc", "/in/../../etc", "/link", "/link/*", "/*/../../etc"}) {
+    const std::string source =
+        absl::StrCat("text:", path == std::string("/etc") ? "" : root, path);
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckDataPath(source, root)))
+        << source;
+  }
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(CheckDataPath("text:" + root + "-other", root)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckDataPath("text:relative", root)));
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace evenstep::agent

@@ -1,0 +1,180 @@
+// A trainer for the agent's tests: speaks the socket's protocol and then does
+// what the job's name says. Ends when its socket does, except where noted.
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "evenstep/trainer/v1/trainer.pb.h"
+#include "wire/frame.h"
+
+namespace evenstep::agent {
+namespace {
+
+using trainer::v1::ToAgent;
+using trainer::v1::ToTrainer;
+
+class FakeTrainer {
+ public:
+  FakeTrainer(int fd, int rank) : socket_(fd), rank_(rank) {}
+
+  int Run() {
+    ToAgent hello;
+    hello.mutable_hello()->set_rank(rank_);
+    hello.mutable_hello()->set_pid(getpid());
+    Send(hello);
+    ToTrainer first;
+    if (!socket_.Receive(&first).ok() || !first.has_start()) return 9;
+    start_ = first.start();
+    const std::string& name = start_.spec().name();
+    printf("rank %d of %d runs %s\n", rank_, start_.world(), name.c_str());
+    fflush(stdout);
+    if (name == "crash") return Crash();
+    if (name == "exit3") return 3;
+    if (name == "fail") return Fail();
+    if (name == "flood") return Flood();
+    if (name == "hang" || name == "orphan") return Hang();
+    if (name == "rendezvous") return Rendezvous();
+    if (name == "silent") return 0;  // without Finished
+    return TrainUntilTold();
+  }
+
+ private:
+  void Send(const ToAgent& message) {
+    if (!socket_.Send(message).ok()) _exit(8);
+  }
+
+  int Finish(bool stopped) {
+    ToAgent message;
+    message.mutable_finished()->set_steps_done(steps_);
+    message.mutable_finished()->set_stopped(stopped);
+    if (rank_ == 0 && !stopped) {
+      message.mutable_finished()->set_weights_path(start_.output_dir() +
+                                                   "/weights.safetensors");
+    }
+    Send(message);
+    return 0;
+  }
+
+  int Crash() {
+    fprintf(stderr, "about to crash\n");
+    fflush(stderr);
+    raise(SIGSEGV);
+    return 7;
+  }
+
+  int Fail() {
+    ToAgent message;
+    message.mutable_failure()->set_reason("NOT_FINITE");
+    message.mutable_failure()->set_message("loss of step 4 is not finite");
+    message.mutable_failure()->set_step(4);
+    Send(message);
+    return 1;
+  }
+
+  int Flood() {
+    for (int i = 0; i < 5000; ++i) printf("line %d\n", i);
+    printf("the end, without a line end");
+    fflush(stdout);
+    return Finish(false);
+  }
+
+  // Neither signals nor the socket's end make it leave.
+  int Hang() {
+    signal(SIGTERM, SIG_IGN);
+    while (true) pause();
+  }
+
+  int Rendezvous() {
+    ToAgent set;
+    set.mutable_set()->set_key("address/" + std::to_string(rank_));
+    set.mutable_set()->set_value("value of " + std::to_string(rank_));
+    Send(set);
+    ToAgent get;
+    get.mutable_get()->set_request_id(17);
+    get.mutable_get()->set_key("address/" + std::to_string(1 - rank_));
+    get.mutable_get()->set_wait_ms(10000);
+    Send(get);
+    ToTrainer answer;
+    if (!socket_.Receive(&answer).ok()) return 9;
+    printf("got %s\n", answer.value().found() ? answer.value().value().c_str()
+                                              : answer.value().error().c_str());
+    return answer.value().request_id() == 17 ? Finish(false) : 6;
+  }
+
+  // One step per plan; "finish" leaves after spec.steps.
+  int TrainUntilTold() {
+    ToAgent message;
+    message.mutable_data()->set_num_samples(100);
+    Send(message);
+    Send(LengthsOf(0));
+    message.mutable_started();
+    Send(message);
+    ToTrainer order;
+    while (socket_.Receive(&order).ok()) {
+      if (order.has_stop()) return Finish(true);
+      if (order.has_abandon()) return 1;
+      if (!order.has_plan()) continue;
+      ReportStep(order.plan().step());
+      if (++steps_ == start_.spec().steps()) return Finish(false);
+    }
+    return 5;
+  }
+
+  ToAgent LengthsOf(int64_t step) const {
+    ToAgent message;
+    message.mutable_lengths()->set_generation(start_.generation());
+    message.mutable_lengths()->set_step(step);
+    message.mutable_lengths()->set_rank(rank_);
+    return message;
+  }
+
+  void ReportStep(int64_t step) {
+    ToAgent message;
+    message.mutable_step()->set_generation(start_.generation());
+    message.mutable_step()->set_step(step);
+    message.mutable_step()->set_rank(rank_);
+    Send(message);
+    ToAgent old = LengthsOf(step);
+    old.mutable_lengths()->set_generation(start_.generation() - 1);
+    Send(old);  // of another generation: to be dropped
+  }
+
+  wire::FrameSocket socket_;
+  const int rank_;
+  trainer::v1::Start start_;
+  int64_t steps_ = 0;
+};
+
+int Connect(const char* path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
+      0) {
+    perror("connect");
+    _exit(4);
+  }
+  return fd;
+}
+
+}  // namespace
+}  // namespace evenstep::agent
+
+int main(int argc, char** argv) {
+  if (argc != 5 || strcmp(argv[1], "--socket") != 0 ||
+      strcmp(argv[3], "--rank") != 0) {
+    fprintf(stderr, "usage: fake_trainer --socket PATH --rank R\n");
+    return 2;
+  }
+  evenstep::agent::FakeTrainer trainer(evenstep::agent::Connect(argv[2]),
+                                       atoi(argv[4]));
+  return trainer.Run();
+}

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -25,14 +26,24 @@ LogSetting& Setting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(setting_mutex) {
   return *setting;
 }
 
+// Text lines get the time in front; a JSON line has it as a field.
+constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%e %v";
+constexpr char kJsonPattern[] = "%v";
+
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
     auto made = std::make_shared<spdlog::logger>(
         "evenstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern(kTextPattern);
     made->flush_on(spdlog::level::debug);
     return made;
   }();
   return *logger;
+}
+
+LogSetting CopySetting() {
+  absl::MutexLock lock(&setting_mutex);
+  return Setting();
 }
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
@@ -92,6 +103,13 @@ std::string TextValue(const LogField& field) {
   return plain ? field.value : JsonString(field.value);
 }
 
+std::string WithTime(const std::string& json_line) {
+  return absl::StrCat("{\"time\":\"",
+                      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
+                                       absl::UTCTimeZone()),
+                      "\",", absl::string_view(json_line).substr(1));
+}
+
 }  // namespace
 
 std::string FormatLogLine(LogFormat format, LogLevel level,
@@ -123,12 +141,10 @@ void LogFields(LogLevel level, absl::string_view event,
   spdlog::logger& logger = Logger();
   const auto spdlog_level = ToSpdlog(level);
   if (!logger.should_log(spdlog_level)) return;
-  std::string line;
-  {
-    absl::MutexLock lock(&setting_mutex);
-    line =
-        FormatLogLine(Setting().format, level, Setting().role, event, fields);
-  }
+  const LogSetting setting = CopySetting();
+  std::string line =
+      FormatLogLine(setting.format, level, setting.role, event, fields);
+  if (setting.format == LogFormat::kJson) line = WithTime(line);
   logger.log(spdlog_level, "{}", line);
 }
 
@@ -137,9 +153,8 @@ void SetUpLogging(LogLevel level, LogFormat format, absl::string_view role) {
     absl::MutexLock lock(&setting_mutex);
     Setting() = {format, std::string(role)};
   }
-  // JSON lines carry their own time; text lines get one in front.
-  Logger().set_pattern(format == LogFormat::kJson ? "%v"
-                                                  : "%Y-%m-%dT%H:%M:%S.%e %v");
+  Logger().set_pattern(format == LogFormat::kJson ? kJsonPattern
+                                                  : kTextPattern);
   SetLogLevel(level);
 }
 

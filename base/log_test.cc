@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -52,6 +53,19 @@ TEST(LogTest, LevelsAndFormatsParseByName) {
   EXPECT_TRUE(ParseLogFormat("json", &format).ok());
   EXPECT_EQ(format, LogFormat::kJson);
   EXPECT_FALSE(ParseLogFormat("xml", &format).ok());
+}
+
+TEST(LogTest, WrittenJsonLineBeginsWithItsTime) {
+  ::testing::internal::CaptureStderr();
+  SetUpLogging(LogLevel::kInfo, LogFormat::kJson, "test");
+  Log(LogLevel::kInfo, "e", {{"n", 1}});
+  const std::string written = ::testing::internal::GetCapturedStderr();
+  SetUpLogging(LogLevel::kInfo, LogFormat::kText, "test");
+  EXPECT_THAT(written,
+              ::testing::MatchesRegex(
+                  "\\{\"time\":\"[0-9]+-[0-9]+-[0-9]+T[0-9:]+\\.[0-9]+Z\","
+                  "\"event\":\"e\",\"level\":\"info\",\"role\":\"test\","
+                  "\"n\":1\\}\n"));
 }
 
 TEST(LogTest, LinesBelowTheLevelAreNotWritten) {

@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "jobspec/job_spec.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobSpec Good() {
+  JobSpec spec;
+  spec.name = "good";
+  spec.model.kv_heads = 2;
+  spec.data.source = "text:/data";
+  spec.costs = planner::TimeModel{.micro_batch_fixed_ns = 1,
+                                  .linear_ns_per_token = 1,
+                                  .collective = {{2, 1.0}}};
+  spec.timeouts.collective = absl::Seconds(1);
+  return spec;
+}
+
+// The message of the rule that `change` breaks.
+std::string Broken(const std::function<void(JobSpec&)>& change) {
+  JobSpec spec = Good();
+  change(spec);
+  return std::string(ValidateJobSpec(spec).message());
+}
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+TEST(RulesTest, GoodJobBreaksNone) {
+  EXPECT_TRUE(ValidateJobSpec(Good()).ok()) << ValidateJobSpec(Good());
+}
+
+TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
+  const struct {
+    std::function<void(JobSpec&)> change;
+    const char* message;
+  } cases[] = {
+      {[](JobSpec& s) { s.name = ""; }, "name: is required"},
+      {[](JobSpec& s) { s.name = std::string(129, 'a'); }, "name: 129 bytes"},
+      {[](JobSpec& s) { s.name = "a\nb"; }, "name: holds a control"},
+      {[](JobSpec& s) { s.kind = "grpo"; }, "kind: 'grpo'"},
+      {[](JobSpec& s) { s.model.layers = 0; }, "model.layers: 0"},
+      {[](JobSpec& s) { s.model.width = -1; }, "model.width: -1"},
+      {[](JobSpec& s) { s.model.heads = 0; }, "model.heads: 0"},
+      {[](JobSpec& s) { s.model.width = 130; }, "130 is not a multiple of 4"},
+      {[](JobSpec& s) { s.model.width = 12; }, "rotary positions"},
+      {[](JobSpec& s) { s.model.kv_heads = 3; }, "3 does not divide 4"},
+      {[](JobSpec& s) { s.model.kv_heads = 0; }, "model.kv_heads: 0"},
+      {[](JobSpec& s) { s.model.vocab = 256; }, "model.vocab: 256"},
+      {[](JobSpec& s) { s.data.source = ""; }, "data.source: is required"},
+      {[](JobSpec& s) { s.data.source = "text:"; }, "is not text:PATH"},
+      {[](JobSpec& s) { s.data.source = "megatron:/x"; }, "is not text:PATH"},
+      {[](JobSpec& s) { s.data.max_length = 1; }, "data.max_length: 1"},
+      {[](JobSpec& s) { s.batch_samples = 0; }, "batch.samples: 0"},
+      {[](JobSpec& s) {
+         s.batch_samples = 1 << 20;
+         s.data.max_length = 1 << 20;
+       },
+       "1099511627776 tokens a step"},
+      {[](JobSpec& s) { s.steps = 0; }, "steps: 0"},
+      {[](JobSpec& s) { s.optimizer.lr = 0; }, "optimizer.lr: 0 is not above"},
+      {[](JobSpec& s) { s.optimizer.lr = kNan; }, "optimizer.lr: nan"},
+      {[](JobSpec& s) { s.optimizer.lr = kInf; }, "optimizer.lr: inf"},
+      {[](JobSpec& s) { s.optimizer.warmup = 101; }, "optimizer.warmup: 101"},
+      {[](JobSpec& s) { s.optimizer.weight_decay = -1; }, "weight_decay: -1"},
+      {[](JobSpec& s) { s.optimizer.clip = kNan; }, "optimizer.clip: nan"},
+      {[](JobSpec& s) { s.ranks = 0; }, "ranks: 0"},
+      {[](JobSpec& s) { s.look_ahead = 0; }, "look_ahead: 0"},
+      {[](JobSpec& s) { s.look_ahead = 65; }, "look_ahead: 65"},
+      {[](JobSpec& s) { s.memory.tokens_per_rank = 0; }, "tokens_per_rank: 0"},
+      {[](JobSpec& s) { s.memory.recompute_layers = 3; },
+       "memory.recompute_layers: 3 is not in 0 to 2"},
+      {[](JobSpec& s) { s.costs->linear_ns_per_token = kNan; },
+       "costs.linear_ns_per_token: nan"},
+      {[](JobSpec& s) { s.costs->step_fixed_ns = -1; },
+       "costs.step_fixed_ns: -1"},
+      {[](JobSpec& s) {
+         s.costs->collective.push_back({2, 1.0});
+       },
+       "costs.collective: degree 2 after 2"},
+      {[](JobSpec& s) { s.timeouts.collective = absl::ZeroDuration(); },
+       "timeouts.collective: 0 is not in"},
+      {[](JobSpec& s) { s.timeouts.start = absl::InfiniteDuration(); },
+       "timeouts.start: inf"},
+      {[](JobSpec& s) { s.timeouts.stop = absl::Microseconds(1500); },
+       "timeouts.stop: 1.5ms is not a whole number"},
+  };
+  for (const auto& one : cases) {
+    EXPECT_THAT(Broken(one.change), HasSubstr(one.message));
+  }
+}
+
+TEST(RulesTest, JobThatFitsNowhereIsRefusedWithTheNumbers) {
+  // Cases 3: 10 tokens a rank, 2 ranks: 21 is refused, 20 is not.
+  JobSpec spec = Good();
+  spec.ranks = 2;
+  spec.memory.tokens_per_rank = 10;
+  spec.data.max_length = 20;
+  EXPECT_TRUE(CheckJobFits(spec).ok()) << CheckJobFits(spec);
+  spec.data.max_length = 21;
+  const absl::Status status = CheckJobFits(spec);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("21"));
+  spec.memory.tokens_per_rank = 11;
+  EXPECT_TRUE(CheckJobFits(spec).ok());
+}
+
+TEST(RulesTest, PlannersAndDataSetsViewsCarryTheJobsNumbers) {
+  const JobSpec spec = Good();
+  const planner::ModelShape shape = ToModelShape(spec.model);
+  EXPECT_EQ(shape.num_layers, 2);
+  EXPECT_EQ(shape.width, 128);
+  EXPECT_EQ(shape.heads, 4);
+  EXPECT_EQ(shape.kv_heads, 2);
+  EXPECT_EQ(ToMemoryModel(spec.memory).tokens_per_rank, 8192);
+  EXPECT_EQ(ToDatasetOptions(spec.data).source, "text:/data");
+  EXPECT_EQ(ToDatasetOptions(spec.data).max_length, 2048);
+}
+
+}  // namespace
+}  // namespace evenstep::jobspec

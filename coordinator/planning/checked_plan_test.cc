@@ -16,7 +16,10 @@ PlanWork Work(planner::Policy policy) {
   work.request.samples = {{0, 100, 100}, {1, 40, 40}, {2, 30, 30}};
   work.request.run.max_length = 100;
   work.request.cluster.ranks_per_node = {2};
-  work.request.model = {.num_layers = 2, .width = 8, .heads = 2, .kv_heads = 2};
+  work.request.model.num_layers = 2;
+  work.request.model.width = 8;
+  work.request.model.heads = 2;
+  work.request.model.kv_heads = 2;
   work.request.time.linear_ns_per_token = 10;
   work.request.memory.tokens_per_rank = 100;
   work.request.options.policy = policy;

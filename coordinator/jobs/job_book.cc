@@ -1,0 +1,176 @@
+#include "coordinator/jobs/job_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "google/protobuf/util/time_util.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+constexpr int kMaxRecentSteps = 32;
+// While the disk is full, lines beyond this are given up, oldest first.
+constexpr size_t kMaxUnwrittenLines = 100000;
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+      absl::ToUnixNanos(time));
+}
+
+}  // namespace
+
+absl::Status JobBook::Load() {
+  EVENSTEP_ASSIGN_OR_RETURN(std::vector<JobRecord> loaded, store_.LoadJobs());
+  for (JobRecord& record : loaded) {
+    const std::string job_id = record.job.job_id();
+    auto steps = store_.ReadSteps(
+        job_id, record.job.steps_done() - kMaxRecentSteps - 1, kMaxRecentSteps);
+    EVENSTEP_RETURN_IF_ERROR(steps.status());
+    for (v1::StepSummary& step : *steps) {
+      *record.job.add_recent_steps() = std::move(step);
+    }
+    records_[job_id] = std::move(record);
+  }
+  return absl::OkStatus();
+}
+
+JobRecord* JobBook::Find(const std::string& job_id) {
+  const auto it = records_.find(job_id);
+  return it == records_.end() ? nullptr : &it->second;
+}
+
+std::vector<JobRecord*> JobBook::All() {
+  std::vector<JobRecord*> all;
+  for (auto& [job_id, record] : records_) all.push_back(&record);
+  std::sort(all.begin(), all.end(), [](const JobRecord* a, const JobRecord* b) {
+    return a->arrival < b->arrival;
+  });
+  return all;
+}
+
+absl::StatusOr<JobRecord*> JobBook::Create(const std::string& job_id,
+                                           const v1::JobSpec& spec) {
+  JobRecord record;
+  record.job.set_job_id(job_id);
+  *record.job.mutable_spec() = spec;
+  record.job.set_state(v1::JOB_STATE_QUEUED);
+  *record.job.mutable_submitted() = ToTimestamp(clock_.Wall());
+  record.last_event = 1;
+  v1::JobEvent event;
+  event.set_sequence(1);
+  *event.mutable_time() = record.job.submitted();
+  event.set_state(v1::JOB_STATE_QUEUED);
+  event.set_reason("SUBMITTED");
+  event.set_message("stored; waits for slots");
+  EVENSTEP_RETURN_IF_ERROR(store_.Create(&record, event));
+  touched_.insert(job_id);
+  return &(records_[job_id] = std::move(record));
+}
+
+absl::StatusOr<v1::JobEvent> JobBook::Apply(JobRecord& record,
+                                            const JobMove& move) {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      record.status,
+      NextStatus(record.status, move.action, move.after_stopping));
+  const auto now = ToTimestamp(clock_.Wall());
+  v1::Job& job = record.job;
+  job.set_state(static_cast<v1::JobState>(record.status.state));
+  job.set_reason(move.reason);
+  job.set_message(move.message);
+  if (move.action == JobAction::kAllocate && !job.has_started()) {
+    *job.mutable_started() = now;
+  }
+  if (IsFinal(record.status.state)) *job.mutable_ended() = now;
+  v1::JobEvent event;
+  event.set_sequence(++record.last_event);
+  *event.mutable_time() = now;
+  event.set_state(job.state());
+  event.set_reason(move.reason);
+  event.set_message(move.message);
+  event.set_attempt(job.attempt());
+  return event;
+}
+
+absl::Status JobBook::StoreMove(const JobRecord& record,
+                                const v1::JobEvent& event) {
+  // Followers end with the job: what it did before must be there first.
+  EVENSTEP_RETURN_IF_ERROR(WriteUnsaved());
+  EVENSTEP_RETURN_IF_ERROR(WriteProgress());
+  EVENSTEP_RETURN_IF_ERROR(store_.RecordMove(record, event));
+  changed_.erase(record.job.job_id());
+  touched_.insert(record.job.job_id());
+  return absl::OkStatus();
+}
+
+absl::Status JobBook::MoveDurably(JobRecord changed, const JobMove& move) {
+  EVENSTEP_ASSIGN_OR_RETURN(const v1::JobEvent event, Apply(changed, move));
+  health_ = StoreMove(changed, event);
+  EVENSTEP_RETURN_IF_ERROR(health_);
+  records_[changed.job.job_id()] = std::move(changed);
+  return absl::OkStatus();
+}
+
+absl::Status JobBook::Move(JobRecord& record, const JobMove& move) {
+  EVENSTEP_ASSIGN_OR_RETURN(const v1::JobEvent event, Apply(record, move));
+  health_ = StoreMove(record, event);
+  if (health_.ok()) return absl::OkStatus();
+  Log(LogLevel::kError, "store_failed",
+      {{"job", record.job.job_id()},
+       {"move", move.reason},
+       {"error", health_}});
+  unsaved_.push_back({record, event});
+  return absl::OkStatus();
+}
+
+void JobBook::AddStep(JobRecord& record, const v1::StepSummary& step) {
+  v1::Job& job = record.job;
+  if (job.recent_steps_size() >= kMaxRecentSteps) {
+    job.mutable_recent_steps()->DeleteSubrange(0, 1);
+  }
+  *job.add_recent_steps() = step;
+  progress_.steps.push_back({job.job_id(), step});
+  MarkChanged(record);
+}
+
+void JobBook::AddLogLine(JobRecord& record, v1::LogLine line) {
+  if (progress_.lines.size() >= kMaxUnwrittenLines) {
+    progress_.lines.erase(progress_.lines.begin());
+  }
+  line.set_sequence(++record.last_log);
+  progress_.lines.push_back({record.job.job_id(), std::move(line)});
+  MarkChanged(record);
+}
+
+absl::Status JobBook::WriteProgress() {
+  if (progress_.empty() && changed_.empty()) return absl::OkStatus();
+  Progress batch = progress_;
+  for (const std::string& job_id : changed_) {
+    batch.jobs.push_back(records_.at(job_id));
+  }
+  EVENSTEP_RETURN_IF_ERROR(store_.AppendProgress(batch));
+  touched_.insert(changed_.begin(), changed_.end());
+  progress_ = {};
+  changed_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status JobBook::WriteUnsaved() {
+  while (!unsaved_.empty()) {
+    const Unsaved& first = unsaved_.front();
+    EVENSTEP_RETURN_IF_ERROR(store_.RecordMove(first.record, first.event));
+    touched_.insert(first.record.job.job_id());
+    unsaved_.pop_front();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobBook::Flush() {
+  health_ = WriteUnsaved();
+  if (health_.ok()) health_ = WriteProgress();
+  return health_;
+}
+
+}  // namespace evenstep::coordinator

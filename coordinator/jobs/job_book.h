@@ -1,0 +1,89 @@
+#ifndef EVENSTEP_COORDINATOR_JOBS_JOB_BOOK_H_
+#define EVENSTEP_COORDINATOR_JOBS_JOB_BOOK_H_
+
+// All jobs in memory, and the rule by which they reach the store: a submit and
+// an allocation are stored before anything else happens; any other move happens
+// at once and is stored at once, or again and again until the disk allows it,
+// and until then nothing new is accepted. Steps and log lines are collected and
+// written together. Single owner: the event loop's thread.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "coordinator/jobs/job_record.h"
+#include "coordinator/store/job_store.h"
+
+namespace evenstep::coordinator {
+
+struct JobMove {
+  JobAction action = JobAction::kStop;
+  JobState after_stopping = JobState::kQueued;
+  std::string reason;
+  std::string message;
+};
+
+class JobBook {
+ public:
+  // Both outlive the book.
+  JobBook(JobStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // Once, at start.
+  absl::Status Load();
+
+  JobRecord* Find(const std::string& job_id);
+  // By arrival.
+  std::vector<JobRecord*> All();
+
+  // Durable when it returns.
+  absl::StatusOr<JobRecord*> Create(const std::string& job_id,
+                                    const v1::JobSpec& spec);
+  // `changed` is the record as it shall be, apart from what the move changes.
+  // Stored first: on an error nothing has changed.
+  absl::Status MoveDurably(JobRecord changed, const JobMove& move);
+  // Happens whatever the disk says. FAILED_PRECONDITION: no such move.
+  absl::Status Move(JobRecord& record, const JobMove& move);
+
+  // Collected; visible to followers after Flush.
+  void AddStep(JobRecord& record, const v1::StepSummary& step);
+  void AddLogLine(JobRecord& record, v1::LogLine line);
+  void MarkChanged(const JobRecord& record) {
+    changed_.insert(record.job.job_id());
+  }
+  // Writes what was collected, and moves that could not be stored before.
+  absl::Status Flush();
+
+  // Not ok: moves are waiting for the disk. Nothing new is accepted then.
+  const absl::Status& health() const { return health_; }
+  // Jobs with news in the store since the last call.
+  std::set<std::string> TakeTouched() { return std::exchange(touched_, {}); }
+
+ private:
+  struct Unsaved {
+    JobRecord record;
+    v1::JobEvent event;
+  };
+  absl::StatusOr<v1::JobEvent> Apply(JobRecord& record, const JobMove& move);
+  absl::Status StoreMove(const JobRecord& record, const v1::JobEvent& event);
+  absl::Status WriteProgress();
+  absl::Status WriteUnsaved();
+
+  JobStore& store_;
+  const Clock& clock_;
+  std::map<std::string, JobRecord> records_;
+  std::set<std::string> changed_;  // rows that differ from the store's
+  std::set<std::string> touched_;
+  Progress progress_;
+  std::deque<Unsaved> unsaved_;
+  absl::Status health_;
+};
+
+}  // namespace evenstep::coordinator
+
+#endif  // EVENSTEP_COORDINATOR_JOBS_JOB_BOOK_H_

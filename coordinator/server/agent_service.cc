@@ -1,0 +1,74 @@
+#include "coordinator/server/agent_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "coordinator/server/job_errors.h"
+#include "rpc/server_stream.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using Stream = rpc::ServerBidiStream<v1::AgentMessage, v1::CoordinatorMessage>;
+
+class StreamLink : public AgentLink {
+ public:
+  explicit StreamLink(std::shared_ptr<Stream> stream)
+      : stream_(std::move(stream)) {}
+
+  void Send(const v1::CoordinatorMessage& message) override {
+    const absl::Status sent = stream_->Send(message);
+    // An agent that does not read is cut off; it connects again and says what
+    // it holds.
+    if (absl::IsResourceExhausted(sent)) stream_->Abort(sent);
+  }
+  void Close(const absl::Status& status) override { stream_->Finish(status); }
+
+ private:
+  const std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::CoordinatorMessage>*
+AgentServiceImpl::Connect(grpc::CallbackServerContext* context) {
+  auto stream = Stream::Create(context, parts_.streams);
+  std::shared_ptr<AgentLink> link = std::make_shared<StreamLink>(stream);
+  stream->Start(
+      {.on_message =
+           [this, link](v1::AgentMessage message) {
+             parts_.loop.Post([this, link, message = std::move(message)] {
+               parts_.coordinator.OnAgentMessage(link, message);
+             });
+           },
+       .on_drained = nullptr,
+       .on_done =
+           [this, link](absl::Status status) {
+             parts_.metrics.CountRpc("Connect", status.code());
+             parts_.loop.Post([this, link] {
+               parts_.coordinator.OnAgentGone(link.get());
+             });
+           }});
+  return stream->reactor();
+}
+
+grpc::ServerUnaryReactor* AgentServiceImpl::Rendezvous(
+    grpc::CallbackServerContext*, const v1::RendezvousRequest* request,
+    v1::RendezvousResponse* response) {
+  auto call = rpc::ServerUnaryCall::Create(parts_.streams);
+  call->Start();
+  const auto answer =
+      [this, call, response](absl::StatusOr<v1::RendezvousResponse> result) {
+        parts_.metrics.CountRpc("Rendezvous", result.status().code());
+        if (!result.ok()) return call->Finish(result.status());
+        call->Answer([&] { *response = *std::move(result); });
+      };
+  const bool posted =
+      parts_.loop.Post([this, request = *request, answer] {
+        parts_.coordinator.HandleRendezvous(request, answer);
+      });
+  if (!posted) call->Finish(ShuttingDown());
+  return call->reactor();
+}
+
+}  // namespace evenstep::coordinator

@@ -1,0 +1,128 @@
+#ifndef EVENSTEP_COORDINATOR_SERVER_ATTEMPT_SUPERVISOR_H_
+#define EVENSTEP_COORDINATOR_SERVER_ATTEMPT_SUPERVISOR_H_
+
+// Takes an attempt from its assignment to the last process that is gone: hands
+// out assignments, costs and plans, collects reports, decides why an attempt
+// ends, and holds its slots until every node has confirmed that nothing of it
+// lives. The rules of ending:
+//
+//   failure    Abandon to all nodes at once; after the job's stop time-out
+//              EndAttempt, again and again
+//   cancel     StopAttempt, which takes effect at the gate; then as above
+//   lost node  its processes are taken as gone when the agent's reconnect
+//              budget and a lease have passed, or the node says hello without
+//              them
+//   restart    attempts found in the store are ended, then queued again
+//
+// Single owner: the event loop's thread; nothing blocks but the store.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "coordinator/jobs/job_book.h"
+#include "coordinator/placement/gang.h"
+#include "coordinator/planning/checked_plan.h"
+#include "coordinator/planning/planner_pool.h"
+#include "coordinator/server/live_attempt.h"
+#include "coordinator/server/metrics.h"
+#include "coordinator/server/node_table.h"
+#include "coordinator/server/rendezvous.h"
+#include "evenstep/v1/agent.pb.h"
+
+namespace evenstep::coordinator {
+
+struct SupervisorTimes {
+  absl::Duration lease = absl::Seconds(5);
+  absl::Duration reconnect_budget = absl::Minutes(10);
+  // A consequence waits so long for its cause.
+  absl::Duration cause_grace = absl::Milliseconds(500);
+  // EndAttempt is repeated so often.
+  absl::Duration end_interval = absl::Seconds(2);
+};
+
+// What the supervisor works with; all outlive it.
+struct SupervisorParts {
+  JobBook& book;
+  NodeTable& nodes;
+  Rendezvous& rendezvous;
+  Metrics& metrics;
+  const Clock& clock;
+  WorkRunner& planners;
+  // Runs a function on the owner's thread, from any thread.
+  std::function<void(std::function<void()>)> post;
+  PlannerFunctions planner;
+};
+
+class AttemptSupervisor {
+ public:
+  AttemptSupervisor(SupervisorParts parts, const SupervisorTimes& times);
+
+  // Stores the allocation, then sends assignments. On an error of the store
+  // the job stays queued.
+  absl::Status Begin(const JobRecord& record, std::vector<NodeShare> shares);
+  // An attempt that the store knows from before a restart.
+  void Restore(JobRecord& record);
+  // The job must have an attempt.
+  void Cancel(JobRecord& record, const std::string& message);
+
+  void OnHello(const v1::AgentHello& hello, HelloKind kind);
+  void OnMessage(const std::string& node, const v1::AgentMessage& message);
+  void OnLost(const std::string& node);
+  void Tick();
+
+  // By node, of all attempts whose processes may live.
+  std::map<std::string, int> UsedSlots() const;
+
+ private:
+  using Live = LiveAttempt;
+
+  absl::Duration Now() const { return parts_.clock.Monotonic(); }
+  Live* Find(const v1::AttemptId& id);
+  Live* FindCurrent(const v1::AttemptId& id, const std::string& node,
+                    absl::string_view kind);
+  JobRecord& RecordOf(const Live& live);
+
+  void SendAssignments(Live& live);
+  void SendToAll(const Live& live, const v1::CoordinatorMessage& message);
+  void SendCosts(const Live& live, const std::string& node);
+  void SendEnd(Live& live, const std::string& node);
+  void Resend(Live& live, const std::string& node);
+
+  void OnLengths(const std::string& node, const v1::JobLengthReport& message);
+  void OnStep(const std::string& node, const v1::JobStepReport& message);
+  void OnCosts(const std::string& node, const v1::MeasuredCosts& message);
+  void OnData(const std::string& node, const v1::RankData& message);
+  void OnStarted(const std::string& node, const v1::RankStarted& message);
+  void OnAbandon(const std::string& node, const v1::AbandonRequest& message);
+  void OnExited(const std::string& node, const v1::TrainerExited& message);
+  void OnEnded(const std::string& node, const v1::AttemptEnded& message);
+  void OnLogs(const std::string& node, const v1::LogBatch& message);
+
+  void PumpPlans(Live& live);
+  void OnPlanned(const v1::AttemptId& id, PlanOutcome outcome);
+  void CommitStep(Live& live, int64_t step);
+
+  void AddCause(Live& live, Cause cause);
+  void EndIfDue(Live& live);
+  bool AwaitsNode(const Live& live) const;
+  void Fail(Live& live, const Cause& cause);
+  void Succeed(Live& live);
+  void Stop(Live& live, const JobMove& move);
+  void CheckTimes(Live& live);
+  void MarkGone(Live& live, const std::string& node);
+  void FinishIfGone(const std::string& job_id);
+
+  const SupervisorParts parts_;
+  const SupervisorTimes times_;
+  std::map<std::string, std::unique_ptr<Live>> live_;  // by job
+};
+
+}  // namespace evenstep::coordinator
+
+#endif  // EVENSTEP_COORDINATOR_SERVER_ATTEMPT_SUPERVISOR_H_

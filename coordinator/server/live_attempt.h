@@ -1,0 +1,57 @@
+#ifndef EVENSTEP_COORDINATOR_SERVER_LIVE_ATTEMPT_H_
+#define EVENSTEP_COORDINATOR_SERVER_LIVE_ATTEMPT_H_
+
+// All that the attempt supervisor holds of one attempt while its processes may
+// live. Plain data, used by the supervisor only.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/jobs/attempt.h"
+#include "coordinator/planning/plan_pipeline.h"
+#include "coordinator/planning/step_summary.h"
+#include "evenstep/v1/agent.pb.h"
+#include "jobspec/job_spec.h"
+
+namespace evenstep::coordinator {
+
+inline std::vector<int> RanksPerNode(const std::vector<NodeShare>& shares) {
+  std::vector<int> ranks;
+  for (const NodeShare& share : shares) ranks.push_back(share.num_ranks);
+  return ranks;
+}
+
+struct LiveAttempt {
+  LiveAttempt(v1::AttemptId id, std::vector<NodeShare> shares,
+              const jobspec::JobSpec& job_spec)
+      : spec(job_spec),
+        pipeline(spec, RanksPerNode(shares), id.generation()),
+        totals(spec.ranks, spec.steps),
+        attempt(std::move(id), std::move(shares)) {}
+
+  jobspec::JobSpec spec;
+  PlanPipeline pipeline;
+  StepTotals totals;
+  Attempt attempt;
+  // Reports of steps that not all ranks have reported, by step and rank.
+  std::map<int64_t, std::map<int, v1::StepReport>> reports;
+  // Generation's costs once known; empty before.
+  v1::CoordinatorMessage costs;
+
+  absl::Duration start_deadline = absl::InfiniteDuration();
+  bool stopping = false;
+  bool cancelled = false;  // a trainer that stops is doing what was asked
+  // What nodes are told while the stop time-out runs: Abandon or StopAttempt.
+  v1::CoordinatorMessage stop_message;
+  // From then on, nodes are told to end it.
+  absl::Duration end_at = absl::InfiniteDuration();
+  // Nodes that cannot be asked: when their processes are taken as gone.
+  std::map<std::string, absl::Duration> gone_at;
+};
+
+}  // namespace evenstep::coordinator
+
+#endif  // EVENSTEP_COORDINATOR_SERVER_LIVE_ATTEMPT_H_

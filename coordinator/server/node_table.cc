@@ -1,0 +1,126 @@
+#include "coordinator/server/node_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+constexpr int kMaxSlots = 1024;
+constexpr size_t kMaxNameBytes = 253;  // a host name's bound
+constexpr size_t kMaxNodes = 4096;
+
+absl::Status CheckHello(const v1::AgentHello& hello) {
+  if (hello.node().empty() || hello.node().size() > kMaxNameBytes ||
+      hello.incarnation().empty() ||
+      hello.incarnation().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello: node and incarnation have 1 to ", kMaxNameBytes,
+                     " bytes each; these have ", hello.node().size(), " and ",
+                     hello.incarnation().size()));
+  }
+  if (hello.slots() < 1 || hello.slots() > kMaxSlots) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello of node '", hello.node(), "': slots are 1 to ",
+                     kMaxSlots, ", not ", hello.slots()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
+                                           std::shared_ptr<AgentLink> link,
+                                           absl::Duration now) {
+  EVENSTEP_RETURN_IF_ERROR(CheckHello(hello));
+  const bool known = nodes_.contains(hello.node());
+  if (!known && nodes_.size() >= kMaxNodes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", nodes_.size(), " nodes already, the limit"));
+  }
+  Node& node = nodes_[hello.node()];
+  const HelloKind kind =
+      !known || node.lost                         ? HelloKind::kNew
+      : node.incarnation == hello.incarnation()   ? HelloKind::kReconnected
+                                                  : HelloKind::kRestarted;
+  if (node.link != nullptr) {
+    node.link->Close(absl::AbortedError(absl::StrCat(
+        "another stream of node '", hello.node(), "' took over")));
+  }
+  node.name = hello.node();
+  node.incarnation = hello.incarnation();
+  node.version = hello.version();
+  node.metrics_address = hello.metrics_address();
+  node.slots = hello.slots();
+  node.link = std::move(link);
+  node.lost = false;
+  Renew(node, now);
+  return kind;
+}
+
+Node* NodeTable::NodeOf(const AgentLink* link) {
+  for (auto& [name, node] : nodes_) {
+    if (node.link.get() == link) return &node;
+  }
+  return nullptr;
+}
+
+const Node* NodeTable::Find(const std::string& name) const {
+  const auto it = nodes_.find(name);
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+bool NodeTable::IsConnected(const std::string& name) const {
+  const Node* const node = Find(name);
+  return node != nullptr && node->link != nullptr;
+}
+
+void NodeTable::Disconnect(const AgentLink* link) {
+  if (Node* const node = NodeOf(link)) node->link = nullptr;
+}
+
+std::vector<std::string> NodeTable::TakeLost(absl::Duration now) {
+  std::vector<std::string> lost;
+  for (auto& [name, node] : nodes_) {
+    if (node.lost || now < node.lease_until) continue;
+    node.lost = true;
+    lost.push_back(name);
+    if (node.link == nullptr) continue;
+    node.link->Close(absl::UnavailableError(
+        absl::StrCat("node '", name, "' was silent for longer than its lease; "
+                     "connect again")));
+    node.link = nullptr;
+  }
+  return lost;
+}
+
+void NodeTable::ForgetLost(const std::map<std::string, int>& used_slots) {
+  std::erase_if(nodes_, [&](const auto& entry) {
+    return entry.second.lost && !used_slots.contains(entry.first);
+  });
+}
+
+bool NodeTable::Send(const std::string& name,
+                     const v1::CoordinatorMessage& message) {
+  const Node* const node = Find(name);
+  if (node == nullptr || node->link == nullptr) return false;
+  node->link->Send(message);
+  return true;
+}
+
+std::vector<FreeNode> NodeTable::Free(
+    const std::map<std::string, int>& used_slots) const {
+  std::vector<FreeNode> free;
+  for (const auto& [name, node] : nodes_) {
+    if (node.lost || node.link == nullptr) continue;
+    const auto used = used_slots.find(name);
+    const int taken = used == used_slots.end() ? 0 : used->second;
+    free.push_back({name, node.slots, std::max(0, node.slots - taken)});
+  }
+  return free;
+}
+
+}  // namespace evenstep::coordinator

@@ -1,0 +1,108 @@
+#include "coordinator/server/node_table.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::ElementsAre;
+
+class FakeLink : public AgentLink {
+ public:
+  void Send(const v1::CoordinatorMessage&) override { ++num_sent; }
+  void Close(const absl::Status& status) override { closed = status; }
+  int num_sent = 0;
+  absl::Status closed;
+};
+
+v1::AgentHello Hello(const std::string& node, const std::string& incarnation) {
+  v1::AgentHello hello;
+  hello.set_node(node);
+  hello.set_incarnation(incarnation);
+  hello.set_slots(4);
+  return hello;
+}
+
+constexpr absl::Duration kStart = absl::Seconds(100);
+
+class NodeTableTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<FakeLink> Join(const std::string& node,
+                                 const std::string& incarnation) {
+    auto link = std::make_shared<FakeLink>();
+    kind_ = *table_.Hello(Hello(node, incarnation), link, kStart);
+    return link;
+  }
+  NodeTable table_{absl::Seconds(5)};
+  HelloKind kind_ = HelloKind::kNew;
+};
+
+TEST_F(NodeTableTest, AReconnectIsToldFromARestart) {
+  Join("a", "1");
+  EXPECT_EQ(kind_, HelloKind::kNew);
+  Join("a", "1");
+  EXPECT_EQ(kind_, HelloKind::kReconnected);
+  Join("a", "2");
+  EXPECT_EQ(kind_, HelloKind::kRestarted);
+}
+
+TEST_F(NodeTableTest, ASecondStreamReplacesTheFirst) {
+  const auto first = Join("a", "1");
+  const auto second = Join("a", "2");
+  EXPECT_EQ(first->closed.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(table_.NodeOf(first.get()), nullptr);
+  table_.Disconnect(first.get());  // its late end changes nothing
+  EXPECT_TRUE(table_.Send("a", {}));
+  EXPECT_EQ(second->num_sent, 1);
+}
+
+TEST_F(NodeTableTest, ALeaseOutlivesABrokenStreamButNotSilence) {
+  const auto link = Join("a", "1");
+  table_.Disconnect(link.get());
+  EXPECT_FALSE(table_.Send("a", {}));
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(4)).empty());
+  EXPECT_THAT(table_.TakeLost(kStart + absl::Seconds(5)), ElementsAre("a"));
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(6)).empty()) << "once";
+}
+
+TEST_F(NodeTableTest, MessagesRenewTheLease) {
+  const auto link = Join("a", "1");
+  table_.Renew(*table_.NodeOf(link.get()), kStart + absl::Seconds(3));
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(7)).empty());
+  EXPECT_EQ(table_.TakeLost(kStart + absl::Seconds(8)).size(), 1u);
+  EXPECT_FALSE(link->closed.ok());
+}
+
+TEST_F(NodeTableTest, OnlyConnectedNodesHaveFreeSlots) {
+  const auto a = Join("a", "1");
+  Join("b", "1");
+  EXPECT_EQ(table_.Free({{"b", 3}}).size(), 2u);
+  EXPECT_EQ(table_.Free({{"b", 3}})[1].free, 1);
+  table_.Disconnect(a.get());
+  EXPECT_EQ(table_.Free({}).size(), 1u);
+}
+
+TEST_F(NodeTableTest, LostNodesAreForgottenOnceTheyHoldNothing) {
+  Join("a", "1");
+  table_.TakeLost(kStart + absl::Seconds(9));
+  table_.ForgetLost({{"a", 1}});
+  EXPECT_NE(table_.Find("a"), nullptr);
+  table_.ForgetLost({});
+  EXPECT_EQ(table_.Find("a"), nullptr);
+}
+
+TEST_F(NodeTableTest, BadHellosAreRefused) {
+  auto link = std::make_shared<FakeLink>();
+  v1::AgentHello hello = Hello("a", "1");
+  hello.set_slots(0);
+  EXPECT_FALSE(table_.Hello(hello, link, kStart).ok());
+  EXPECT_FALSE(table_.Hello(Hello("", "1"), link, kStart).ok());
+  EXPECT_FALSE(table_.Hello(Hello("a", ""), link, kStart).ok());
+  EXPECT_FALSE(table_.Hello(Hello(std::string(300, 'a'), "1"), link, kStart)
+                   .ok());
+  EXPECT_EQ(table_.Find("a"), nullptr);
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

@@ -26,7 +26,10 @@ absl::StatusOr<NextStep> StepGate::Pass(int64_t step, int64_t total_steps) {
   NextStep next;
   next.gate_ns = absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - entered);
   if (result->decision == GateDecision::kStop) return next;
-  if (result->decision != GateDecision::kRun) return FailureOf(*result, step);
+  if (result->decision != GateDecision::kRun) {
+    next.failure = FailureOf(*result, step);
+    return next;
+  }
   if (step == total_steps) return next;
   next.plan = std::exchange(plan_, nullptr);
   next.samples = **std::exchange(samples_, std::nullopt);

@@ -22,9 +22,11 @@
 
 namespace evenstep::trainer {
 
-// What all ranks run next: a step with its plan and this rank's samples, or
-// nothing, because the job has stopped or all its steps are done.
+// What all ranks do next: run a step with its plan and this rank's samples, or
+// nothing, because the job has stopped, all its steps are done, or all have
+// decided to fail.
 struct NextStep {
+  absl::Status failure;  // with a reason and the step; the gate was passed
   std::shared_ptr<const wire::StepPlan> plan;  // null: no step comes
   SampleMap samples;
   int plan_lead = 0;
@@ -47,7 +49,8 @@ class StepGate {
   // Reads the step's samples now if its plan is held; otherwise Pass does.
   void Prepare(int64_t step);
   // The gate before `step`; `total_steps` is the gate after the last one, which
-  // needs no plan. Errors carry a reason and the step.
+  // needs no plan. An error, with a reason and the step, means that the gate
+  // itself broke: what came before it is not known to be committed.
   absl::StatusOr<NextStep> Pass(int64_t step, int64_t total_steps);
 
  private:

@@ -87,6 +87,7 @@ absl::Status StepLoop::ReportLengthsUpTo(int64_t last) {
 absl::StatusOr<NextStep> StepLoop::PassGate(int64_t step) {
   EVENSTEP_ASSIGN_OR_RETURN(NextStep next, gate_.Pass(step, total_steps_));
   EVENSTEP_RETURN_IF_ERROR(recorder_.GateExit(next.gate_ns, next.plan_lead));
+  EVENSTEP_RETURN_IF_ERROR(next.failure);
   parts_.plans->DropBefore(step);
   if (step == 0) {
     v1::ToAgent message;

@@ -78,8 +78,8 @@ absl::StatusOr<SampleMap> TrainingData::Load(const wire::StepPlan& plan) const {
 }
 
 std::string TrainingData::Describe(int64_t sample_id) const {
-  return absl::StrCat("sample ", sample_id, " (document ",
-                      sampler_.Document(sample_id), ")");
+  return absl::StrCat("sample ", sample_id, " (",
+                      dataset_->Name(sampler_.Document(sample_id)), ")");
 }
 
 absl::Status TrainingData::CheckSameSamples(const wire::StepPlan& plan) const {

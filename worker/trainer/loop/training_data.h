@@ -36,7 +36,7 @@ class TrainingData {
   evenstep::v1::LengthReport Lengths(int64_t step) const;
   // Tokens of every sample that this rank works on under the plan.
   absl::StatusOr<SampleMap> Load(const wire::StepPlan& plan) const;
-  // "sample 17 (document 4)", for messages.
+  // "sample 17 (NAME OF ITS DOCUMENT)", for messages.
   std::string Describe(int64_t sample_id) const;
 
  private:

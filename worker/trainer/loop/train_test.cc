@@ -1,0 +1,343 @@
+#include "worker/trainer/loop/train.h"
+
+#include <ATen/Parallel.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/testing/temp_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/checkpoint/safetensors.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/testing/fake_coordinator.h"
+#include "worker/trainer/loop/testing/small_job.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kGeneration = 3;
+// Two layouts of the same samples differ by rounding of float32 only.
+constexpr double kLossTolerance = 2e-5;
+
+// A rank's agent: what it sends goes to the coordinator, and it may be told to
+// stop once it has reported a step.
+class ThreadChannel : public AgentChannel {
+ public:
+  absl::Status Send(const v1::ToAgent& message) override {
+    coordinator->OnMessage(rank, message);
+    if (message.has_step() && message.step().step() == stop_after_step) {
+      stop = true;
+    }
+    return absl::OkStatus();
+  }
+  bool StopRequested() const override { return stop; }
+
+  int rank = 0;
+  FakeCoordinator* coordinator = nullptr;
+  int64_t stop_after_step = -1;
+  std::atomic<bool> stop{false};
+};
+
+// A whole job in this process: a thread per rank.
+class ThreadedJob {
+ public:
+  struct Rank {
+    ThreadChannel channel;
+    PlanBook plans;
+    AbortSwitch abort;
+    absl::StatusOr<TrainResult> result = absl::UnknownError("not run");
+  };
+
+  ThreadedJob(int world, Layout layout, int64_t steps = 8)
+      : world_(world),
+        ranks_(world),
+        coordinator_(kGeneration, world, std::move(layout),
+                     [this](int rank, const wire::StepPlan& plan) {
+                       Deliver(rank, plan);
+                     }) {
+    WriteDocuments(data_.path());
+    spec = SmallJob(data_.path(), world);
+    spec.steps = steps;
+  }
+
+  void Run() {
+    at::set_num_threads(1);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < world_; ++rank) {
+      ranks_[rank].plans.Begin(kGeneration, world_);
+      threads.emplace_back([this, rank] { RunRank(rank); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  Rank& rank(int index) { return ranks_[index]; }
+  FakeCoordinator& coordinator() { return coordinator_; }
+  const std::string& output() const { return output_.path(); }
+
+  jobspec::JobSpec spec;
+  std::vector<Fault> faults;
+  // Changes what a rank gets; null: as it is.
+  std::function<void(int rank, wire::StepPlan*)> tamper;
+
+ private:
+  void Deliver(int rank, wire::StepPlan plan) {
+    if (tamper) tamper(rank, &plan);
+    plan.digest = wire::StepPlanDigest(plan);
+    EXPECT_TRUE(ranks_[rank].plans.Put(plan).ok());
+  }
+
+  void RunRank(int rank) {
+    Rank& self = ranks_[rank];
+    self.channel.rank = rank;
+    self.channel.coordinator = &coordinator_;
+    const auto factory = hub_.MakeFactory();
+    TrainParts parts;
+    parts.setup = {.job_id = "job",
+                   .attempt = 1,
+                   .generation = kGeneration,
+                   .rank = rank,
+                   .world = world_,
+                   .spec = spec,
+                   .listen_host = "",
+                   .output_dir = output_.path(),
+                   .threads = 1};
+    parts.agent = &self.channel;
+    parts.plans = &self.plans;
+    parts.factory = factory.get();
+    parts.abort = &self.abort;
+    parts.clock = &RealClock();
+    parts.sleep = [](absl::Duration) { std::this_thread::yield(); };
+    parts.faults = FaultPlan(faults, rank);
+    self.result = Train(parts);
+  }
+
+  const int world_;
+  TempFolder data_;
+  TempFolder output_;
+  InProcessHub hub_{absl::Seconds(20)};
+  std::vector<Rank> ranks_;
+  FakeCoordinator coordinator_;
+};
+
+void ExpectSameCurve(const std::vector<double>& a, const std::vector<double>& b,
+                     size_t steps) {
+  ASSERT_EQ(a.size(), steps);
+  ASSERT_EQ(b.size(), steps);
+  for (size_t i = 0; i < steps; ++i) {
+    EXPECT_NEAR(a[i], b[i], kLossTolerance) << "step " << i;
+  }
+}
+
+TEST(TrainTest, TheModelLearnsAndEveryRankReportsTheSameLoss) {
+  ThreadedJob job(2, DealOut, /*steps=*/20);
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(job.rank(rank).result.ok()) << job.rank(rank).result.status();
+    EXPECT_EQ(job.rank(rank).result->steps_done, 20);
+    EXPECT_FALSE(job.rank(rank).result->stopped);
+  }
+  const std::vector<double> losses = job.coordinator().Losses(0);
+  EXPECT_EQ(losses, job.coordinator().Losses(1));
+  ASSERT_EQ(losses.size(), 20u);
+  EXPECT_NEAR(losses[0], std::log(257.0), 0.5);
+  EXPECT_LT(losses.back(), 0.8 * losses[0]);
+}
+
+TEST(TrainTest, TheCurveDoesNotDependOnWhereSamplesRun) {
+  ThreadedJob alone(1, DealOut);
+  alone.Run();
+  const std::vector<double> oracle = alone.coordinator().Losses(0);
+  for (const auto& layout : {DealOut, OneGroup, LongestTogether}) {
+    ThreadedJob job(2, layout);
+    job.Run();
+    ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+    ExpectSameCurve(job.coordinator().Losses(0), oracle, 8);
+  }
+}
+
+TEST(TrainTest, FourRanksAgreeWithOne) {
+  ThreadedJob alone(1, OneGroup, /*steps=*/3);
+  alone.Run();
+  ThreadedJob job(4, LongestTogether, /*steps=*/3);
+  job.Run();
+  ExpectSameCurve(job.coordinator().Losses(3), alone.coordinator().Losses(0),
+                  3);
+}
+
+TEST(TrainTest, RankZeroLeavesWeightsAndTheWholeCurve) {
+  ThreadedJob job(2, OneGroup);
+  job.Run();
+  ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+  EXPECT_EQ(job.rank(0).result->weights_path,
+            job.output() + "/model.safetensors");
+  EXPECT_EQ(job.rank(1).result->weights_path, "");
+
+  const auto weights = ReadSafetensors(job.output() + "/model.safetensors");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->metadata.at("evenstep.steps"), "8");
+  EXPECT_EQ(weights->metadata.at("evenstep.model.width"), "32");
+  EXPECT_GT(weights->tensors.size(), 10u);
+
+  std::ifstream csv(job.output() + "/loss.csv");
+  std::string line;
+  std::getline(csv, line);
+  EXPECT_THAT(line, HasSubstr("step,loss,"));
+  const std::vector<double> losses = job.coordinator().Losses(0);
+  for (int step = 0; step < 8; ++step) {
+    ASSERT_TRUE(std::getline(csv, line)) << step;
+    EXPECT_THAT(line, HasSubstr(absl::StrCat(step, ",")));
+    EXPECT_EQ(std::stod(line.substr(line.find(',') + 1)), losses[step]);
+  }
+  EXPECT_FALSE(std::getline(csv, line));
+}
+
+TEST(TrainTest, MessagesComeInTheOrderThatTheAgentExpects) {
+  ThreadedJob job(1, DealOut, /*steps=*/4);
+  job.Run();
+  std::string order;
+  for (const v1::ToAgent& message : job.coordinator().messages(0)) {
+    order += message.has_data()      ? 'd'
+             : message.has_lengths() ? 'l'
+             : message.has_started() ? 'S'
+             : message.has_step()    ? 's'
+                                     : '?';
+  }
+  // Look-ahead 2: lengths of two steps, then of step k + 2 before gate k; a
+  // step is reported once the next gate is passed.
+  EXPECT_EQ(order, "dlllSlssss");
+}
+
+TEST(TrainTest, MeasuredCostsAreSentOnceByRankZeroAndChangeNoParameter) {
+  ThreadedJob given(2, OneGroup);
+  given.Run();
+  ThreadedJob measured(2, OneGroup);
+  measured.spec.costs.reset();
+  measured.Run();
+  ASSERT_TRUE(measured.rank(0).result.ok()) << measured.rank(0).result.status();
+  EXPECT_EQ(measured.coordinator().Losses(0), given.coordinator().Losses(0));
+
+  int num_costs[2] = {0, 0};
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const v1::ToAgent& message : measured.coordinator().messages(rank)) {
+      if (!message.has_costs()) continue;
+      ++num_costs[rank];
+      const evenstep::v1::CostModel& costs = message.costs();
+      EXPECT_GT(costs.linear_ns_per_token() + costs.quadratic_ns_per_token2(),
+                0);
+      EXPECT_GE(costs.micro_batch_fixed_ns(), 0);
+      EXPECT_GT(costs.step_fixed_ns(), 0);
+      ASSERT_EQ(costs.collective_size(), 1);
+      EXPECT_EQ(costs.collective(0).degree(), 2);
+    }
+  }
+  EXPECT_EQ(num_costs[0], 1);
+  EXPECT_EQ(num_costs[1], 0);
+}
+
+TEST(TrainTest, AStopThatReachesOneRankEndsAllAfterTheSameStep) {
+  ThreadedJob job(2, DealOut, /*steps=*/50);
+  job.rank(1).channel.stop_after_step = 3;
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(job.rank(rank).result.ok()) << job.rank(rank).result.status();
+    EXPECT_TRUE(job.rank(rank).result->stopped);
+    EXPECT_EQ(job.rank(rank).result->steps_done, 5);
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 5u);
+  }
+  EXPECT_FALSE(std::filesystem::exists(job.output() + "/model.safetensors"));
+}
+
+TEST(TrainTest, ANotFiniteLossOnOneRankFailsAllWithTheSameSuspects) {
+  ThreadedJob job(2, DealOut);
+  job.faults = {{FaultKind::kNotFinite, /*rank=*/1, /*step=*/3}};
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kNotFinite) << status;
+    EXPECT_EQ(StepOf(status), 3);
+    EXPECT_EQ(status.message(), job.rank(0).result.status().message());
+    // The samples of step 3 are 15 to 19; rank 1 has the second and the fourth.
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sample 16 ("));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sample 18 ("));
+    EXPECT_THAT(std::string(status.message()),
+                testing::Not(HasSubstr("sample 15 (")));
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 3u);
+  }
+}
+
+TEST(TrainTest, ASampleThatOneRankCannotReadFailsAllAtTheGate) {
+  ThreadedJob job(2, DealOut);
+  job.faults = {{FaultKind::kDataError, /*rank=*/0, /*step=*/2}};
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kDataError) << status;
+    EXPECT_EQ(StepOf(status), 2);
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 2u);
+  }
+}
+
+TEST(TrainTest, DifferentPlansFailAllRanksBeforeTheStep) {
+  ThreadedJob job(2, DealOut);
+  job.tamper = [](int rank, wire::StepPlan* plan) {
+    if (rank != 1 || plan->step != 2) return;
+    std::swap(plan->micro_batches[0].first_rank,
+              plan->micro_batches[1].first_rank);
+  };
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kPlanMismatch) << status;
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 2u);
+  }
+}
+
+TEST(TrainTest, APlanOfOtherSamplesNeverRuns) {
+  ThreadedJob job(1, DealOut);
+  job.tamper = [](int, wire::StepPlan* plan) {
+    if (plan->step == 1) plan->micro_batches[0].sample_ids[0] = 400;
+  };
+  job.Run();
+  const absl::Status status = job.rank(0).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kPlanMismatch) << status;
+  EXPECT_EQ(StepOf(status), 1);
+}
+
+TEST(TrainTest, AnAbortEndsRanksThatWaitForEachOther) {
+  ThreadedJob job(2, DealOut);
+  // Rank 1 never gets the plan of step 4, so both ask the gate again and again.
+  job.spec.steps = 6;
+  job.tamper = [](int rank, wire::StepPlan* plan) {
+    if (rank == 1 && plan->step == 4) plan->step = 1000;
+  };
+  std::thread breaker([&job] {
+    while (job.coordinator().Losses(0).size() < 3) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    for (int rank = 0; rank < 2; ++rank) job.rank(rank).abort.Fire("told to");
+  });
+  job.Run();
+  breaker.join();
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kCollectiveFailed) << status;
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 3u);
+  }
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -1,0 +1,168 @@
+// The real evenstep-trainer, one process per rank over Gloo, with an agent of a
+// few lines in this process.
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/testing/temp_folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/checkpoint/safetensors.h"
+#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/loop/testing/fake_agent.h"
+#include "worker/trainer/loop/testing/small_job.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TrainerProcessTest : public testing::Test {
+ protected:
+  TrainerProcessTest() { WriteDocuments(data_.path()); }
+
+  void Start(int world, int64_t steps, const std::string& fault = "") {
+    spec_ = SmallJob(data_.path(), world);
+    spec_.steps = steps;
+    agent_ = std::make_unique<FakeAgent>(FakeAgentOptions{
+        .trainer_binary =
+            std::string(std::getenv("EVENSTEP_BIN_DIR")) + "/evenstep-trainer",
+        .folder = folder_.path(),
+        .spec = spec_,
+        .layout = LongestTogether,
+        .fault = fault});
+    agent_->Start();
+  }
+  std::vector<v1::ToAgent> Messages(
+      int rank, const std::function<bool(const v1::ToAgent&)>& wanted) {
+    std::vector<v1::ToAgent> found;
+    for (const v1::ToAgent& message : agent_->coordinator().messages(rank)) {
+      if (wanted(message)) found.push_back(message);
+    }
+    return found;
+  }
+  void WaitForSteps(int rank, size_t steps) {
+    for (int i = 0; i < 3000; ++i) {
+      if (agent_->coordinator().Losses(rank).size() >= steps) return;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    FAIL() << "rank " << rank << " did not report " << steps << " steps";
+  }
+  // The last message: a rank's readers may lag behind its exit.
+  v1::ToAgent LastWord(int rank) {
+    for (int i = 0; i < 500; ++i) {
+      const auto messages = agent_->coordinator().messages(rank);
+      if (!messages.empty() &&
+          (messages.back().has_failure() || messages.back().has_finished())) {
+        return messages.back();
+      }
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return {};
+  }
+
+  TempFolder data_;
+  TempFolder folder_;
+  jobspec::JobSpec spec_;
+  std::unique_ptr<FakeAgent> agent_;
+};
+
+TEST_F(TrainerProcessTest, TwoProcessesTrainThreeStepsAndLeaveTheWeights) {
+  Start(/*world=*/2, /*steps=*/3);
+  EXPECT_EQ(agent_->Wait(0), kExitFinished);
+  EXPECT_EQ(agent_->Wait(1), kExitFinished);
+  for (int rank = 0; rank < 2; ++rank) {
+    const v1::ToAgent last = LastWord(rank);
+    EXPECT_EQ(last.finished().steps_done(), 3) << last.ShortDebugString();
+    EXPECT_FALSE(last.finished().stopped());
+  }
+  EXPECT_EQ(LastWord(0).finished().weights_path(),
+            folder_.path() + "/model.safetensors");
+  EXPECT_TRUE(ReadSafetensors(folder_.path() + "/model.safetensors").ok());
+  EXPECT_EQ(agent_->coordinator().Losses(0).size(), 3u);
+  EXPECT_EQ(agent_->coordinator().Losses(0), agent_->coordinator().Losses(1));
+  for (const v1::ToAgent& message :
+       Messages(1, [](const auto& m) { return m.has_step(); })) {
+    EXPECT_GT(message.step().step_ns(), 0);
+    EXPECT_GT(message.step().gate_ns(), 0);
+    EXPECT_GT(message.step().cpu_ns(), 0);
+    EXPECT_GT(message.step().reduction_ns(), 0);
+    EXPECT_GE(message.step().micro_batches_size(), 1);
+  }
+}
+
+TEST_F(TrainerProcessTest, AnAbandonEndsRanksThatWaitForAHangingPeer) {
+  Start(2, 50, "hang:rank=1:step=2");
+  WaitForSteps(0, 2);
+  v1::ToTrainer message;
+  message.mutable_abandon()->set_message("rank 1 hangs");
+  agent_->Send(0, message);
+  agent_->Send(1, message);
+  const absl::Time sent = absl::Now();
+  EXPECT_EQ(agent_->Wait(0), kExitAbandoned);
+  EXPECT_EQ(agent_->Wait(1), kExitAbandoned);
+  EXPECT_LT(absl::Now() - sent, absl::Seconds(5));
+}
+
+TEST_F(TrainerProcessTest, ARankThatDiesFailsItsPeerNotTheAgent) {
+  Start(2, 50, "exit:rank=1:step=2");
+  EXPECT_EQ(agent_->Wait(1), kExitPlantedFault);
+  EXPECT_EQ(agent_->Wait(0), kExitCollectiveFailed);
+  EXPECT_EQ(LastWord(0).failure().reason(), "COLLECTIVE_FAILED");
+  EXPECT_EQ(LastWord(0).failure().step(), 2);
+}
+
+TEST_F(TrainerProcessTest, ANotFiniteLossFailsBothRanksWithTheSameWords) {
+  Start(2, 50, "not_finite:rank=1:step=1");
+  EXPECT_EQ(agent_->Wait(0), kExitNotFinite);
+  EXPECT_EQ(agent_->Wait(1), kExitNotFinite);
+  const v1::Failure failure = LastWord(0).failure();
+  EXPECT_EQ(failure.reason(), "NOT_FINITE");
+  EXPECT_EQ(failure.step(), 1);
+  EXPECT_THAT(failure.message(), HasSubstr(".txt"));
+  EXPECT_EQ(failure.message(), LastWord(1).failure().message());
+}
+
+TEST_F(TrainerProcessTest, AStopToOneRankStopsBoth) {
+  Start(2, 5000);
+  WaitForSteps(1, 2);
+  v1::ToTrainer message;
+  message.mutable_stop();
+  agent_->Send(1, message);
+  EXPECT_EQ(agent_->Wait(0), kExitFinished);
+  EXPECT_EQ(agent_->Wait(1), kExitFinished);
+  EXPECT_TRUE(LastWord(0).finished().stopped());
+  EXPECT_EQ(LastWord(0).finished().steps_done(),
+            LastWord(1).finished().steps_done());
+  EXPECT_EQ(LastWord(0).finished().weights_path(), "");
+}
+
+TEST_F(TrainerProcessTest, NoTrainerOutlivesItsAgent) {
+  Start(2, 5000);
+  WaitForSteps(0, 1);
+  agent_->HangUp(0);
+  agent_->HangUp(1);
+  const absl::Time hung_up = absl::Now();
+  // The first to see it breaks the other's collective, which is as good an end.
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(agent_->Wait(rank),
+                testing::AnyOf(kExitAgentGone, kExitCollectiveFailed));
+  }
+  EXPECT_LT(absl::Now() - hung_up, absl::Seconds(5));
+}
+
+TEST_F(TrainerProcessTest, DataThatIsNotThereIsADataError) {
+  std::filesystem::remove_all(data_.path());
+  Start(1, 3);
+  EXPECT_EQ(agent_->Wait(0), kExitDataError);
+  EXPECT_EQ(LastWord(0).failure().reason(), "DATA_ERROR");
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

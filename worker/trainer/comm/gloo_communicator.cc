@@ -4,6 +4,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
+#include <netdb.h>
 
 #include <algorithm>
 #include <chrono>
@@ -254,6 +255,20 @@ class GlooFactory : public CommunicatorFactory {
   RendezvousStore* const store_;
 };
 
+// Gloo reads an unset pointer when a host has no address, so ask before it.
+absl::Status CheckHostResolves(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "host ", host, " to listen on for peers: ", ::gai_strerror(error)));
+  }
+  ::freeaddrinfo(found);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeGlooFactory(
@@ -266,6 +281,7 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeGlooFactory(
         absl::StrCat("time-out of collectives is ",
                      absl::FormatDuration(options.timeout), ", below 1 ms"));
   }
+  EVENSTEP_RETURN_IF_ERROR(CheckHostResolves(options.listen_host));
   std::shared_ptr<gloo::transport::Device> device;
   absl::Status status =
       Translate(absl::StrCat("listening on ", options.listen_host), [&] {

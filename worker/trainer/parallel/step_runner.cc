@@ -1,0 +1,174 @@
+#include "worker/trainer/parallel/step_runner.h"
+
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "worker/trainer/parallel/shard.h"
+#include "worker/trainer/parallel/ulysses.h"
+
+namespace evenstep::trainer {
+namespace {
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// The one place where torch's exceptions become values. `attention` knows
+// better when a collective was at fault.
+template <typename Body>
+absl::Status Translate(const UlyssesAttention& attention, const Body& body) {
+  try {
+    body();
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory in a micro-batch");
+  } catch (const std::exception& error) {
+    if (!attention.status().ok()) return attention.status();
+    const absl::string_view what = error.what();
+    if (what.find("allocate") != absl::string_view::npos) {
+      return absl::ResourceExhaustedError(what);
+    }
+    return absl::InternalError(what);
+  }
+}
+
+absl::Status CheckPlan(const wire::StepPlan& plan, int world) {
+  if (plan.world != world) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan of step ", plan.step, " is for ", plan.world,
+                     " ranks, not ", world));
+  }
+  if (plan.trained_tokens < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", plan.step, " has no trained tokens: nothing to divide by"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<data::SampleTokens>> ReadSamples(
+    const wire::PlannedMicroBatch& micro_batch, const SampleReader& read) {
+  std::vector<data::SampleTokens> samples;
+  samples.reserve(micro_batch.sample_ids.size());
+  for (size_t i = 0; i < micro_batch.sample_ids.size(); ++i) {
+    const int64_t id = micro_batch.sample_ids[i];
+    EVENSTEP_ASSIGN_OR_RETURN(data::SampleTokens sample, read(id));
+    const int64_t length = static_cast<int64_t>(sample.tokens.size());
+    if (length != micro_batch.lengths[i]) {
+      return absl::DataLossError(absl::StrCat("sample ", id, " has ", length,
+                                              " tokens, its plan says ",
+                                              micro_batch.lengths[i]));
+    }
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+}  // namespace
+
+StepRunner::StepRunner(Model* model, GroupTree* groups)
+    : model_(model), groups_(groups), gradients_(model->parameters()) {}
+
+absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
+                                           const SampleReader& read) {
+  const int rank = groups_->rank();
+  EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_->world_size()));
+  gradients_.Zero();
+  StepResult result;
+  for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
+    if (!plan.micro_batches[i].Contains(rank)) continue;
+    EVENSTEP_ASSIGN_OR_RETURN(
+        MicroBatchResult done,
+        RunMicroBatch(plan.micro_batches[i], read, plan.trained_tokens));
+    done.index = static_cast<int>(i);
+    result.padded_tokens += done.padded_tokens;
+    result.micro_batches.push_back(done);
+  }
+  const int64_t before_ns = groups_->world().collective_ns();
+  EVENSTEP_RETURN_IF_ERROR(ReduceTotals(plan, &result));
+  // All ranks know the same total, so all leave the gradients alone or none.
+  if (result.not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
+  result.reduction_ns = groups_->world().collective_ns() - before_ns;
+  return result;
+}
+
+absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
+    const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
+    int64_t divisor_tokens) {
+  const int64_t start_ns = NowNs();
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Communicator * group,
+      groups_->GroupFor(micro_batch.first_rank, micro_batch.degree));
+  const int64_t before_ns = group->collective_ns();
+  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
+                            ReadSamples(micro_batch, read));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const PackedShard shard,
+      MakeShard(samples, micro_batch.degree, group->rank()));
+  UlyssesAttention attention(group, &shard);
+  MicroBatchResult result;
+  EVENSTEP_RETURN_IF_ERROR(Translate(attention, [&] {
+    const at::Tensor loss_sum = model_->Forward(
+        shard, attention, {.recompute_layers = micro_batch.recompute_layers});
+    result.loss_sum = loss_sum.item().toDouble();
+    torch::autograd::backward(
+        {loss_sum}, {at::full({}, 1.0 / static_cast<double>(divisor_tokens),
+                              loss_sum.options())});
+  }));
+  result.trained_tokens = shard.trained_tokens;
+  result.not_finite = std::isfinite(result.loss_sum) ? 0 : 1;
+  result.padded_tokens = shard.tokens_T.size(0);
+  result.collective_ns = group->collective_ns() - before_ns;
+  result.total_ns = NowNs() - start_ns;
+  return result;
+}
+
+// Sums of doubles are exact for counts, and equal to the last bit on all ranks.
+absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
+                                      StepResult* result) {
+  double loss_sum = 0;
+  int64_t tokens = 0;
+  int64_t not_finite = gradients_.CountNotFinite();
+  bool any_loss = false;
+  for (const MicroBatchResult& done : result->micro_batches) {
+    loss_sum += done.loss_sum;
+    tokens += done.trained_tokens;
+    any_loss = any_loss || done.not_finite > 0;
+  }
+  if (not_finite > 0 && !any_loss) {
+    // Gradients of all micro-batches are in one sum: each is a suspect.
+    for (MicroBatchResult& done : result->micro_batches) done.not_finite = 1;
+  }
+  for (const MicroBatchResult& done : result->micro_batches) {
+    not_finite += done.not_finite;
+  }
+  std::vector<double> totals = {loss_sum, static_cast<double>(tokens),
+                                static_cast<double>(not_finite)};
+  EVENSTEP_RETURN_IF_ERROR(
+      groups_->world().AllReduceSum(absl::MakeSpan(totals)));
+  result->trained_tokens = static_cast<int64_t>(totals[1]);
+  result->not_finite = static_cast<int64_t>(totals[2]);
+  result->loss = totals[0] / static_cast<double>(plan.trained_tokens);
+  if (result->trained_tokens != plan.trained_tokens) {
+    return absl::InternalError(
+        absl::StrCat("the ranks counted ", result->trained_tokens,
+                     " trained tokens in step ", plan.step, ", its plan says ",
+                     plan.trained_tokens));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::ReduceGradients() {
+  return gradients_.AllReduce(groups_->world());
+}
+
+}  // namespace evenstep::trainer

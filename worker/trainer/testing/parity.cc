@@ -1,0 +1,200 @@
+#include "worker/trainer/testing/parity.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/sub.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/optim/adamw.h"
+#include "worker/trainer/testing/oracle.h"
+
+namespace evenstep::trainer::testing {
+namespace {
+
+// A step's plan with its samples, in order of ids.
+struct TestStep {
+  wire::StepPlan plan;
+  std::map<int64_t, data::SampleTokens> samples;
+};
+
+AdamWOptions Optimizer(size_t steps) {
+  AdamWOptions options;
+  options.schedule = {.peak = 1e-2,
+                      .warmup_steps = 2,
+                      .total_steps = static_cast<int64_t>(steps)};
+  return options;
+}
+
+std::vector<TestStep> MakeSteps(const ParityOptions& options) {
+  std::vector<TestStep> steps;
+  int64_t id = 0;
+  for (const auto& micro_batches : options.steps) {
+    TestStep& step = steps.emplace_back();
+    step.plan.step = static_cast<int64_t>(steps.size()) - 1;
+    step.plan.world = options.world;
+    for (const TestMicroBatch& test : micro_batches) {
+      wire::PlannedMicroBatch planned;
+      planned.first_rank = test.first_rank;
+      planned.degree = test.degree;
+      planned.lengths = test.lengths;
+      planned.recompute_layers = test.recompute_layers;
+      for (int64_t length : test.lengths) {
+        data::SampleTokens sample =
+            options.sample ? options.sample(id, length)
+                           : RandomSample(id, length, options.config.vocab);
+        step.plan.trained_tokens += std::count_if(
+            sample.targets.begin(), sample.targets.end(),
+            [](int32_t target) { return target != data::kIgnoredTarget; });
+        planned.sample_ids.push_back(id);
+        step.samples[id++] = std::move(sample);
+      }
+      step.plan.micro_batches.push_back(std::move(planned));
+    }
+  }
+  return steps;
+}
+
+double Difference(const at::Tensor& actual, const at::Tensor& expected) {
+  const double norm = at::linalg_vector_norm(expected).item().toDouble();
+  const double apart =
+      at::linalg_vector_norm(at::sub(actual, expected)).item().toDouble();
+  const double relative = apart / std::max(norm, 1e-12);
+  return std::isnan(relative) ? INFINITY : relative;
+}
+
+// What the oracle says after each step.
+struct Expected {
+  std::vector<double> losses;
+  std::vector<std::vector<at::Tensor>> gradients;  // by step, parameter
+  std::vector<at::Tensor> parameters;
+};
+
+absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
+                                        const std::vector<TestStep>& steps) {
+  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(options.config));
+  const std::vector<NamedParameter> parameters =
+      CopyParameters(model->parameters());
+  AdamW optimizer(parameters, Optimizer(steps.size()));
+  Expected expected;
+  for (const TestStep& step : steps) {
+    std::vector<data::SampleTokens> samples;
+    for (const auto& [id, sample] : step.samples) samples.push_back(sample);
+    expected.losses.push_back(
+        RunOracle(options.config, parameters, samples).loss);
+    auto& gradients = expected.gradients.emplace_back();
+    for (const auto& p : parameters)
+      gradients.push_back(p.value.grad().clone());
+    EVENSTEP_RETURN_IF_ERROR(optimizer.Update(step.plan.step).status());
+  }
+  for (const auto& p : parameters) {
+    expected.parameters.push_back(p.value.detach());
+  }
+  return expected;
+}
+
+void Raise(double value, double* to) {
+  *to = std::isnan(value) ? INFINITY : std::max(*to, value);
+}
+
+// One rank of the run, compared step by step.
+absl::Status RunRank(const ParityOptions& options,
+                     const std::vector<TestStep>& steps,
+                     const Expected& expected, GroupTree* groups,
+                     ParityReport* report) {
+  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(options.config));
+  if (options.wrap) model = options.wrap(std::move(model));
+  StepRunner runner(model.get(), groups);
+  AdamW optimizer(model->parameters(), Optimizer(steps.size()));
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const auto read = [&](int64_t id) -> absl::StatusOr<data::SampleTokens> {
+      return steps[s].samples.at(id);
+    };
+    EVENSTEP_ASSIGN_OR_RETURN(StepResult result,
+                              runner.Run(steps[s].plan, read));
+    Raise(std::abs(result.loss - expected.losses[s]), &report->loss);
+    for (size_t p = 0; p < model->parameters().size(); ++p) {
+      Raise(Difference(model->parameters()[p].value.grad(),
+                       expected.gradients[s][p]),
+            &report->gradient);
+    }
+    report->results = {std::move(result)};
+    EVENSTEP_RETURN_IF_ERROR(
+        optimizer.Update(static_cast<int64_t>(s)).status());
+  }
+  for (size_t p = 0; p < model->parameters().size(); ++p) {
+    Raise(Difference(model->parameters()[p].value.detach(),
+                     expected.parameters[p]),
+          &report->parameter);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+data::SampleTokens RandomSample(int64_t id, int64_t length, int vocab) {
+  data::SampleTokens sample;
+  uint64_t state = static_cast<uint64_t>(id) * 0x9e3779b97f4a7c15ULL + 1;
+  for (int64_t i = 0; i < length; ++i) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    sample.tokens.push_back(static_cast<int32_t>((state >> 33) % vocab));
+  }
+  sample.targets.assign(sample.tokens.begin() + 1, sample.tokens.end());
+  sample.targets.push_back(data::kIgnoredTarget);
+  return sample;
+}
+
+DecoderConfig SmallConfig() {
+  DecoderConfig config;
+  config.layers = 2;
+  config.width = 16;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.vocab = 13;
+  config.seed = 7;
+  config.dtype = at::kDouble;
+  return config;
+}
+
+absl::StatusOr<ParityReport> RunParity(const ParityOptions& options) {
+  at::set_num_threads(1);
+  const std::vector<TestStep> steps = MakeSteps(options);
+  EVENSTEP_ASSIGN_OR_RETURN(const Expected expected,
+                            RunOracleSteps(options, steps));
+  std::vector<ParityReport> reports(options.world);
+  Fabric fabric(options.back_end);
+  const std::vector<absl::Status> statuses =
+      RunRanks(options.world, [&](int rank) -> absl::Status {
+        at::set_num_threads(1);
+        EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
+        EVENSTEP_ASSIGN_OR_RETURN(
+            auto groups, GroupTree::Build(*factory, 1, rank, options.world));
+        absl::Status status =
+            RunRank(options, steps, expected, groups.get(), &reports[rank]);
+        if (!status.ok()) groups->Abort(status.message());
+        return status;
+      });
+  ParityReport report;
+  for (int rank = 0; rank < options.world; ++rank) {
+    if (!statuses[rank].ok()) {
+      return absl::Status(
+          statuses[rank].code(),
+          absl::StrCat("rank ", rank, ": ", statuses[rank].message()));
+    }
+    Raise(reports[rank].loss, &report.loss);
+    Raise(reports[rank].gradient, &report.gradient);
+    Raise(reports[rank].parameter, &report.parameter);
+    report.results.push_back(std::move(reports[rank].results.front()));
+  }
+  report.last_plan = steps.back().plan;
+  return report;
+}
+
+}  // namespace evenstep::trainer::testing

@@ -1,0 +1,66 @@
+#ifndef EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_
+#define EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_
+
+// Runs a plan on ranks that are threads, runs the oracle over the same samples,
+// and says how far apart they are. A model may be wrapped, so that a planted
+// error shows that the comparison bites. For tests.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/parallel/step_runner.h"
+#include "worker/trainer/testing/ranks.h"
+
+namespace evenstep::trainer::testing {
+
+// One micro-batch of a test's plan; ids are given in order.
+struct TestMicroBatch {
+  int first_rank = 0;
+  int degree = 1;
+  std::vector<int64_t> lengths;
+  int recompute_layers = 0;
+};
+
+using ModelWrapper =
+    std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)>;
+// Tokens of a sample, by id and length.
+using SampleMaker =
+    std::function<data::SampleTokens(int64_t id, int64_t length)>;
+
+struct ParityOptions {
+  DecoderConfig config;
+  int world = 1;
+  // One list per step.
+  std::vector<std::vector<TestMicroBatch>> steps;
+  BackEnd back_end = BackEnd::kInProcess;
+  ModelWrapper wrap;   // empty: none
+  SampleMaker sample;  // empty: RandomSample with config.vocab
+};
+
+// Largest differences over all steps, ranks and parameters, each relative to
+// the oracle's norm of the same parameter.
+struct ParityReport {
+  double loss = 0;  // absolute
+  double gradient = 0;
+  double parameter = 0;  // after the last step's update
+  // By rank, of the last step.
+  std::vector<StepResult> results;
+  wire::StepPlan last_plan;
+};
+
+// Tokens drawn from (id, position); the last one has no target.
+data::SampleTokens RandomSample(int64_t id, int64_t length, int vocab);
+
+// Four query heads over two key and value heads, float64.
+DecoderConfig SmallConfig();
+
+absl::StatusOr<ParityReport> RunParity(const ParityOptions& options);
+
+}  // namespace evenstep::trainer::testing
+
+#endif  // EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_

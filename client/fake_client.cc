@@ -26,7 +26,46 @@ bool Matches(const std::vector<JobState>& states, JobState state) {
          std::find(states.begin(), states.end(), state) != states.end();
 }
 
+class BorrowedClient : public Client {
+ public:
+  explicit BorrowedClient(FakeClient& fake) : fake_(fake) {}
+  absl::StatusOr<SubmitResult> Submit(const SubmitOptions& options) override {
+    return fake_.Submit(options);
+  }
+  absl::StatusOr<Job> Get(const std::string& job_id) override {
+    return fake_.Get(job_id);
+  }
+  absl::StatusOr<JobPage> List(const ListOptions& options) override {
+    return fake_.List(options);
+  }
+  absl::StatusOr<Job> Cancel(const std::string& job_id,
+                             const std::string& message) override {
+    return fake_.Cancel(job_id, message);
+  }
+  absl::Status Watch(const std::string& job_id, WatchCursor* cursor,
+                     const StreamOptions& stream,
+                     const WatchHandler& handler) override {
+    return fake_.Watch(job_id, cursor, stream, handler);
+  }
+  absl::Status Logs(const std::string& job_id, const LogOptions& options,
+                    const StreamOptions& stream,
+                    const LogHandler& handler) override {
+    return fake_.Logs(job_id, options, stream, handler);
+  }
+  absl::Status Health() override { return fake_.Health(); }
+  absl::StatusOr<std::string> ServerVersion() override {
+    return fake_.ServerVersion();
+  }
+
+ private:
+  FakeClient& fake_;
+};
+
 }  // namespace
+
+std::unique_ptr<Client> Borrow(FakeClient& fake) {
+  return std::make_unique<BorrowedClient>(fake);
+}
 
 absl::Status FakeClient::Find(const std::string& job_id, Entry** entry) {
   if (!failure_.ok()) return failure_;

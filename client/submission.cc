@@ -1,24 +1,13 @@
 #include "client/submission.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/ids.h"
 #include "base/status_macros.h"
 #include "planner/planner.h"
 
 namespace evenstep::client {
-namespace {
-
-bool IsLegalId(absl::string_view id) {
-  if (id.empty() || id.size() > 63 || !absl::ascii_islower(id[0])) return false;
-  return std::all_of(id.begin(), id.end(), [](char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
-  });
-}
-
-}  // namespace
 
 absl::StatusOr<Submission> MakeSubmission(const SubmitOptions& options) {
   jobspec::ParseOptions parse;
@@ -29,7 +18,7 @@ absl::StatusOr<Submission> MakeSubmission(const SubmitOptions& options) {
                             jobspec::ParseJobFile(options.job_file, parse));
   std::string id =
       options.job_id.empty() ? MakeJobId(spec.name) : options.job_id;
-  if (!IsLegalId(id)) {
+  if (!IsLegalJobId(id)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "job id '", id,
         "' is not legal: use 1 to 63 of a-z, 0-9 and -, beginning with a "

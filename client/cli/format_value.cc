@@ -1,5 +1,6 @@
 #include "client/cli/format_value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -19,7 +20,8 @@ std::string FormatCount(double count) {
 }
 
 std::string FormatSpan(absl::Duration span) {
-  const double seconds = absl::ToDoubleSeconds(span);
+  // Clocks of two machines may differ.
+  const double seconds = std::max(0.0, absl::ToDoubleSeconds(span));
   if (seconds < 9.95) return absl::StrFormat("%.1fs", seconds);
   const int64_t whole = std::llround(seconds);
   if (whole < 60) return absl::StrFormat("%ds", whole);

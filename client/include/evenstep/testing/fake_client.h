@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,10 @@ class FakeClient : public Client {
   std::vector<std::string> order_ ABSL_GUARDED_BY(mutex_);  // oldest first
   absl::CondVar changed_;
 };
+
+// A client of the fake's jobs, for code that wants to own its client. The fake
+// must outlive it.
+std::unique_ptr<Client> Borrow(FakeClient& fake);
 
 }  // namespace evenstep::client
 

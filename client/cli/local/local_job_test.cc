@@ -1,0 +1,116 @@
+#include "client/cli/local/local_job.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LocalJobTest : public ::testing::Test {
+ protected:
+  LocalJobTest()
+      : folder_(
+            ::testing::TempDir() + "local_job_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::create_directories(folder_ + "/documents");
+    command_.data = "text:" + folder_ + "/documents";
+  }
+  ~LocalJobTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string WriteFile(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  }
+
+  const std::string folder_;
+  LocalCommand command_;
+};
+
+TEST_F(LocalJobTest, DataAreEnough) {
+  auto job = MakeLocalJob(command_, 2);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_TRUE(job->chosen_here);
+  EXPECT_EQ(job->spec.ranks, 2);
+  EXPECT_EQ(job->spec.data.source, "text:" + folder_ + "/documents");
+  EXPECT_EQ(job->spec.data.on_too_long, jobspec::OnTooLong::kSkip);
+  EXPECT_EQ(job->spec.data.on_bad_sample, jobspec::OnBadSample::kSkip);
+  EXPECT_GE(job->spec.memory.tokens_per_rank, job->spec.data.max_length);
+  EXPECT_THAT(DescribeLocalJob(job->spec),
+              HasSubstr("longer ones are skipped"));
+}
+
+TEST_F(LocalJobTest, APlainPathIsText) {
+  command_.data = folder_ + "/documents";
+  auto job = MakeLocalJob(command_, 1);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec.data.source, "text:" + folder_ + "/documents");
+}
+
+TEST_F(LocalJobTest, MemoryFollowsTheLongestDocumentUnlessItIsSet) {
+  command_.overrides = {"data.max_length=10000"};
+  EXPECT_EQ(MakeLocalJob(command_, 2)->spec.memory.tokens_per_rank, 10000);
+  command_.overrides.emplace_back("memory.tokens_per_rank=5000");
+  EXPECT_EQ(MakeLocalJob(command_, 2)->spec.memory.tokens_per_rank, 5000);
+}
+
+TEST_F(LocalJobTest, WhatCannotFitIsRefusedWithTheNumbers) {
+  command_.overrides = {"data.max_length=10000", "memory.tokens_per_rank=1000"};
+  const absl::Status status = MakeLocalJob(command_, 2).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("10000"));
+}
+
+TEST_F(LocalJobTest, OptionsOverrideTheFile) {
+  command_.file = WriteFile(
+      "job.yaml", "name: mine\ndata: {source: 'text:/elsewhere'}\nranks: 1\n");
+  command_.ranks = 2;
+  command_.num_steps = 7;
+  command_.policy = "static";
+  auto job = MakeLocalJob(command_, 8);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_FALSE(job->chosen_here);
+  EXPECT_EQ(job->spec.name, "mine");
+  EXPECT_EQ(job->spec.ranks, 2);
+  EXPECT_EQ(job->spec.steps, 7);
+  EXPECT_EQ(job->spec.policy, planner::Policy::kStatic);
+  EXPECT_EQ(job->spec.data.source, "text:" + folder_ + "/documents");
+}
+
+TEST_F(LocalJobTest, AFileKeepsItsRanks) {
+  command_.file = WriteFile(
+      "job.yaml", "name: mine\ndata: {source: 'text:/elsewhere'}\nranks: 1\n");
+  command_.data.clear();
+  EXPECT_EQ(MakeLocalJob(command_, 8)->spec.ranks, 1);
+}
+
+TEST_F(LocalJobTest, CostsMayBeTheOnesOfAnEarlierSummary) {
+  command_.costs =
+      WriteFile("costs.yaml",
+                R"({"micro_batch_fixed_ns": 1, "linear_ns_per_token": 2.5,
+          "quadratic_ns_per_token2": 0.5, "collective_latency_ns": 4,
+          "collective": [{"degree": 2, "ns_per_token": 5.5}],
+          "step_fixed_ns": 6})");
+  auto job = MakeLocalJob(command_, 2);
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE(job->spec.costs.has_value());
+  EXPECT_EQ(job->spec.costs->linear_ns_per_token, 2.5);
+}
+
+TEST_F(LocalJobTest, MissingDataAreNamed) {
+  command_.data = "text:" + folder_ + "/nothing";
+  EXPECT_THAT(std::string(MakeLocalJob(command_, 2).status().message()),
+              HasSubstr("nothing"));
+  command_.data = "text:";
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeLocalJob(command_, 2).status()));
+  command_.data.clear();
+  EXPECT_THAT(std::string(MakeLocalJob(command_, 2).status().message()),
+              HasSubstr("--data"));
+}
+
+}  // namespace
+}  // namespace evenstep::cli

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Policy kPolicies[] = {Policy::kStatic, Policy::kBalanced,
                                 Policy::kPacked, Policy::kEven};
-constexpr uint64_t kNumRequests = 2000;
+constexpr uint64_t kNumRequests = 1000;
 
 // What the longest sample, or for a static degree the run, needs at the widest.
 bool ShouldFit(const PlanRequest& request) {

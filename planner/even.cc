@@ -29,6 +29,7 @@ constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
 // Fixed costs count as large from a 16th of a full micro-batch.
 constexpr int64_t kFixedShareDivisor = 16;
 constexpr size_t kNumImprovedWithBands = 8;
+constexpr int kMaxSizeWithBands = 8192;  // nodes and samples
 constexpr int64_t kNoTarget = INT64_MAX;
 
 // The fastest placements seen.
@@ -134,7 +135,9 @@ TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
   int64_t trials_left = input.request.options.work_budget;
   Packings packings;
   FillForTargets(tree, input.table, bound_ns, packings);
-  const bool bands = FixedCostsAreLarge(input.table);
+  const bool bands =
+      tree.num_nodes() + input.table.num_samples() <= kMaxSizeWithBands &&
+      FixedCostsAreLarge(input.table);
   if (bands) FillBands(tree, input.table, bound_ns, packings);
   KeepBest(bands ? kNumImprovedWithBands : kNumImproved, packings);
   size_t best = 0;

@@ -130,6 +130,29 @@ TEST(EvenTest, SameRequestGivesTheSameBytes) {
   }
 }
 
+// The same bytes under every compiler, flag and machine: compare this build's
+// plans with a recorded digest. Who changes a policy on purpose records anew.
+TEST(EvenTest, PlansAreTheSameInEveryBuild) {
+  PlanRequest request = testing::SimpleRequest(8, 5000, {});
+  for (int64_t i = 0; i < 300; ++i) {
+    const int64_t length = 1 + i * i * i % 4999 * (i % 9 == 0 ? 5 : 1);
+    request.samples.push_back({i, length, length});
+  }
+  request.time.linear_ns_per_token = 183960.7;
+  request.time.quadratic_ns_per_token2 = 5.1283;
+  request.time.micro_batch_fixed_ns = 1'000'000;
+  request.time.collective = {{2, 16730.1}, {4, 19217.7}, {8, 20725.3}};
+  uint64_t digests = 0;
+  for (Policy policy :
+       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+    request.options.policy = policy;
+    auto plan = MakePlan(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    digests = digests * 31 + plan->digest + plan->predicted_step_ns;
+  }
+  EXPECT_EQ(digests, 5584936920529521229u);
+}
+
 // cases.md, Determinism 39.
 TEST(EvenTest, AllOf512SamplesArePlannedOnce) {
   std::vector<int64_t> lengths;

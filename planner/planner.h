@@ -1,8 +1,25 @@
 #ifndef EVENSTEP_PLANNER_PLANNER_H_
 #define EVENSTEP_PLANNER_PLANNER_H_
 
-// The planner's entry point. Pure: same request, same plan, byte for byte;
-// bounded by counted work. Thread-safe: no state.
+// The planner's entry point: which samples of a step run together, on how many
+// ranks, in which order. Called by the coordinator for every step. Pure: same
+// request, same plan, byte for byte; bounded by counted work. Thread-safe: no
+// state. Plain structs in, plain structs or an error out.
+//
+//   PlanRequest request = ...;               // request.h: what is asked
+//   absl::StatusOr<Plan> plan = MakePlan(request);  // plan.h: what is answered
+//   absl::Status verdict = CheckPlan(request, *plan);
+//
+// How the room is laid out, in the order of MakePlan:
+//   validate.h      what a legal request is, and the limits
+//   degrees.h       legal degrees, aligned blocks, padding, what fits
+//   cost_model.h    time of a micro-batch, in integers
+//   bounds.h        how fast any plan can be
+//   policies.h      the table of policies; static_policies.cc and even.cc
+//   evaluate.h      placements to a plan with all its numbers; digest.h
+//   checker.cc      a second opinion that shares no code with the above
+// `even` stands on block_tree.h (why balancing a tree is enough),
+// tree_packing.h, level_fill.h, local_search.h, kicks.h and exact.h.
 
 #include <string>
 #include <vector>

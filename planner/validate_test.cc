@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -186,6 +187,68 @@ TEST(ValidateTest, WhatIsNotBuiltIsRefusedByName) {
   request.options.policy = static_cast<Policy>(99);
   EXPECT_EQ(MakePlan(request).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Some field of every kind is set to an absurd value: an error or a valid plan,
+// never a crash, a hang or an overflow (the sanitizers watch).
+TEST(ValidateTest, AbsurdRequestsGiveErrorsOrValidPlans) {
+  const std::vector<int64_t> absurd = {
+      INT64_MIN, INT32_MIN,        -1,         0, 1, 2, 1000, INT32_MAX,
+      INT64_MAX, kMaxLengthTokens, kMaxFixedNs};
+  const std::vector<double> odd = {
+      -1,  0,     1e-300,       1,
+      1e9, 1e300, std::nan(""), std::numeric_limits<double>::infinity()};
+  std::mt19937_64 engine(7);
+  auto whole = [&] { return absurd[engine() % absurd.size()]; };
+  auto small = [&] { return static_cast<int>(whole()); };
+  auto real = [&] { return odd[engine() % odd.size()]; };
+  int planned = 0;
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {8, 20});
+    switch (engine() % 12) {
+      case 0:
+        request.samples[0].length = whole();
+        break;
+      case 1:
+        request.samples[0].trained_tokens = whole();
+        break;
+      case 2:
+        request.samples[0].id = whole();
+        break;
+      case 3:
+        request.run.max_length = whole();
+        break;
+      case 4:
+        request.cluster.ranks_per_node = {small()};
+        break;
+      case 5:
+        request.model.heads = request.model.kv_heads = small();
+        break;
+      case 6:
+        request.model.num_layers = small();
+        break;
+      case 7:
+        request.time.micro_batch_fixed_ns = whole();
+        break;
+      case 8:
+        request.time.linear_ns_per_token = real();
+        break;
+      case 9:
+        request.time.quadratic_ns_per_token2 = real();
+        break;
+      case 10:
+        request.memory.tokens_per_rank = whole();
+        break;
+      default:
+        request.time.collective = {{small(), real()}};
+        break;
+    }
+    auto plan = MakePlan(request);
+    if (!plan.ok()) continue;
+    ++planned;
+    EXPECT_TRUE(CheckPlan(request, *plan).ok()) << CheckPlan(request, *plan);
+  }
+  EXPECT_GT(planned, 50);
 }
 
 }  // namespace

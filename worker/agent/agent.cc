@@ -3,6 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "absl/random/random.h"
@@ -22,6 +25,7 @@ constexpr absl::Duration kLeftoverTimeout = absl::Seconds(5);
 // Of a stop: what killed trainers and the last messages need at the end.
 constexpr absl::Duration kKillTime = absl::Milliseconds(500);
 constexpr absl::Duration kFarewell = absl::Seconds(1);
+constexpr size_t kKeptAttemptFolders = 100;
 
 std::string RandomIncarnation() {
   absl::BitGen random;
@@ -33,6 +37,21 @@ absl::Status MakePrivateFolder(const std::string& path) {
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(path));
   if (chmod(path.c_str(), 0700) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, "cannot make private", path);
+}
+
+// Keeps the logs of the newest attempts. What cannot be removed stays.
+void PruneAttemptFolders(const std::string& folder) {
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>>
+      found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    found.emplace_back(entry.last_write_time(error), entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  while (found.size() > kKeptAttemptFolders) {
+    std::filesystem::remove_all(found.front().second, error);
+    found.erase(found.begin());
+  }
 }
 
 absl::Status MakeAgentFolders(const AgentOptions& options) {
@@ -179,6 +198,7 @@ void Agent::OnAssignment(const v1::Assignment& assignment) {
   absl::Status allowed = CheckAssignment(assignment, options_.data_root);
   if (allowed.ok()) allowed = CheckRoom(assignment);
   if (!allowed.ok()) return Refuse(id, allowed);
+  if (attempts_.empty()) PruneAttemptFolders(options_.work_dir + "/attempts");
   auto attempt = std::make_shared<Attempt>(ContextFor(id), assignment);
   attempts_[key] = attempt;
   {
@@ -216,14 +236,17 @@ void Agent::Refuse(const v1::AttemptId& id, const absl::Status& why) {
   message.mutable_abandon()->set_reason("START_FAILED");
   message.mutable_abandon()->set_message(std::string(why.message()));
   link_.Send(std::move(message));
-  OnEnd(id, "");  // no process of it is here
+  ConfirmGone(id);
 }
 
 void Agent::OnEnd(const v1::AttemptId& id, const std::string& text) {
   if (Attempt* attempt = Find(id)) {
     return attempt->End(text, absl::InfiniteDuration());
   }
-  // The coordinator waits for this word, whoever lost the first one.
+  ConfirmGone(id);  // the coordinator waits for it, whoever lost the first one
+}
+
+void Agent::ConfirmGone(const v1::AttemptId& id) {
   v1::AgentMessage message;
   *message.mutable_ended()->mutable_attempt() = id;
   link_.Send(std::move(message));

@@ -9,8 +9,8 @@
 //
 // Work folder: `lock` (one agent per folder), `processes` (living trainers, for
 // the next agent), `sockets/N.sock` (one per attempt), and
-// `attempts/JOB.ATTEMPT/rank-R.log` (what each trainer wrote). Results of a job
-// go to OUTPUT_ROOT/JOB.
+// `attempts/JOB.ATTEMPT/rank-R.log` (what each trainer wrote; the newest
+// hundred attempts). Results of a job go to OUTPUT_ROOT/JOB.
 
 #include <map>
 #include <memory>
@@ -60,6 +60,7 @@ class Agent {
   absl::Status CheckRoom(const v1::Assignment& assignment) const;
   void Refuse(const v1::AttemptId& id, const absl::Status& why);
   void OnEnd(const v1::AttemptId& id, const std::string& message);
+  void ConfirmGone(const v1::AttemptId& id);
   void OnGone(const AttemptKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndAll(const std::string& reason, const std::string& message,
               absl::Duration at_most);

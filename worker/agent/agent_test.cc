@@ -422,6 +422,45 @@ TEST(AgentBudgetTest, TrainersEndWhenTheCoordinatorIsAwayForTooLong) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(AgentTest, TheDaemonLeavesOnSigtermWithStatusZero) {
+  auto worker = Spawn(EVENSTEP_WORKER_BINARY,
+                      {"--coordinator=" + coordinator_.address(),
+                       "--node=node0", "--work-dir=" + folder_ + "/work",
+                       absl::StrCat("--trainer=", EVENSTEP_FAKE_TRAINER)});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  ASSERT_TRUE(coordinator_.Await(IsHello));
+  Assign("finish", 1);
+  ASSERT_TRUE(coordinator_.Await(IsStarted));
+  const pid_t trainer = Pids()[0];
+  kill(worker->pid, SIGTERM);
+  AwaitExit(worker->pid);
+  const ProcessEnd end = Reap(worker->pid);
+  EXPECT_EQ(end.signal, 0);
+  EXPECT_EQ(end.exit_status, 0);
+  EXPECT_FALSE(ProcessStartTicks(trainer).ok());
+  EXPECT_TRUE(coordinator_.Await(IsEnded));
+}
+
+TEST_F(AgentTest, MetricsAreServedAndATakenPortIsAnError) {
+  AgentMetrics first;
+  const auto address = first.Serve("127.0.0.1:0");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_FALSE(absl::EndsWith(*address, ":0")) << *address;
+  AgentMetrics second;
+  EXPECT_TRUE(absl::IsUnavailable(second.Serve(*address).status()));
+}
+
+TEST_F(AgentTest, BadSettingsAreRefusedWithTheFlag) {
+  AgentOptions options = Options();
+  options.slots = 0;
+  EXPECT_THAT(std::string(Agent::Start(options).status().message()),
+              HasSubstr("--slots=0"));
+  options = Options();
+  options.work_dir = folder_ + "/" + std::string(100, 'x');
+  EXPECT_THAT(std::string(Agent::Start(options).status().message()),
+              HasSubstr("--work-dir="));
+}
+
 // The real binary, killed: its trainer does not leave by itself here, and the
 // next agent of the folder ends it before it greets.
 TEST_F(AgentTest, ARestartedAgentEndsWhatItsPredecessorLeft) {

@@ -38,8 +38,8 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
             "file that gets the port in use");
   table.Add("store", "EVENSTEP_STORE", &server.store_path,
             "SQLite file of jobs and events; :memory: forgets");
-  table.Add("metrics-listen", "EVENSTEP_METRICS_LISTEN",
-            &server.metrics_listen, "HOST:PORT for Prometheus; empty: none");
+  table.Add("metrics-listen", "EVENSTEP_METRICS_LISTEN", &server.metrics_listen,
+            "HOST:PORT for Prometheus; empty: none");
   table.Add("metrics-port-file", "EVENSTEP_METRICS_PORT_FILE",
             &settings->metrics_port_file,
             "file that gets the metrics port in use");
@@ -88,8 +88,9 @@ absl::Status Announce(const MainSettings& settings,
       {{"address", server.address()}, {"metrics_port", server.metrics_port()}});
   if (settings.server.insecure_allow_remote) {
     Log(LogLevel::kWarning, "insecure",
-        {{"message", "anybody who reaches this port can run jobs: there is no "
-                     "encryption and no authentication"}});
+        {{"message",
+          "anybody who reaches this port can run jobs: there is no "
+          "encryption and no authentication"}});
   }
   return written;
 }

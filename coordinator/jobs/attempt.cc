@@ -37,10 +37,9 @@ bool Attempt::HasNode(const std::string& node) const {
 }
 
 const std::string& Attempt::NodeOf(int rank) const {
-  const auto share =
-      std::find_if(shares_.begin(), shares_.end(), [&](const NodeShare& s) {
-        return rank < s.first_rank + s.num_ranks;
-      });
+  const auto share = std::find_if(
+      shares_.begin(), shares_.end(),
+      [&](const NodeShare& s) { return rank < s.first_rank + s.num_ranks; });
   return share->node;
 }
 
@@ -81,15 +80,13 @@ void Attempt::AddAbandonRequest(const v1::AbandonRequest& request,
                                 absl::Duration now) {
   const bool is_rank = HasRank(request.rank());
   if (is_rank) ranks_[request.rank()].gave_up = true;
-  const std::string who =
-      is_rank ? absl::StrCat("rank ", request.rank(), " (",
-                             NodeOf(request.rank()), "): ")
-              : std::string();
+  const std::string who = is_rank ? absl::StrCat("rank ", request.rank(), " (",
+                                                 NodeOf(request.rank()), "): ")
+                                  : std::string();
   AddCause({request.reason().empty() ? "INTERNAL" : request.reason(),
             who + request.message(),
-            request.reason() == kCollectiveFailed
-                ? CauseStrength::kConsequence
-                : CauseStrength::kProper},
+            request.reason() == kCollectiveFailed ? CauseStrength::kConsequence
+                                                  : CauseStrength::kProper},
            now);
 }
 
@@ -103,14 +100,15 @@ void Attempt::AddExit(const v1::TrainerExited& exited, bool complete,
   // It has said why before, or its end is the teardown after that.
   if (rank.gave_up) return;
   const bool killed = exited.signal() != 0;
-  std::string how =
-      killed ? absl::StrCat("was ended by signal ", exited.signal())
-             : absl::StrCat("ended with status ", exited.exit_status(),
-                            " after ", exited.steps_done(), " steps");
+  std::string how = exited.message();
+  if (how.empty()) {
+    how = killed ? absl::StrCat("ended by signal ", exited.signal())
+                 : absl::StrCat("exited with status ", exited.exit_status(),
+                                " after ", exited.steps_done(), " steps");
+  }
   AddCause({killed ? "TRAINER_KILLED" : "TRAINER_FAILED",
             absl::StrCat("rank ", exited.rank(), " (", NodeOf(exited.rank()),
-                         ") ", how, exited.message().empty() ? "" : ": ",
-                         exited.message()),
+                         ") ", how),
             killed ? CauseStrength::kProper : CauseStrength::kLikely},
            now);
 }

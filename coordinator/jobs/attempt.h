@@ -56,8 +56,7 @@ class Attempt {
 
   // The rank said that it cannot go on, or its process has ended. The cause is
   // remembered if it is stronger than the one before.
-  void AddAbandonRequest(const v1::AbandonRequest& request,
-                         absl::Duration now);
+  void AddAbandonRequest(const v1::AbandonRequest& request, absl::Duration now);
   // `complete`: a clean end is what was wanted.
   void AddExit(const v1::TrainerExited& exited, bool complete,
                absl::Duration now);

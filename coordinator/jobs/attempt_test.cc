@@ -59,8 +59,7 @@ TEST_F(AttemptTest, AKilledTrainerIsTheCauseThoughItsPeersSpokeFirst) {
   Exit(1, 9);
   EXPECT_TRUE(attempt_.CauseIsDue(kNow, kGrace));
   EXPECT_EQ(attempt_.cause()->reason, "TRAINER_KILLED");
-  EXPECT_EQ(attempt_.cause()->message,
-            "rank 1 (node0) was ended by signal 9");
+  EXPECT_EQ(attempt_.cause()->message, "rank 1 (node0) ended by signal 9");
 }
 
 TEST_F(AttemptTest, WithoutABetterCauseTheConsequenceStandsAfterTheGrace) {

@@ -32,8 +32,8 @@ enum class JobState {
 };
 
 inline constexpr JobState kAllJobStates[] = {
-    JobState::kQueued,     JobState::kStarting, JobState::kRunning,
-    JobState::kRecovering, JobState::kStopping, JobState::kSucceeded,
+    JobState::kQueued,     JobState::kStarting,  JobState::kRunning,
+    JobState::kRecovering, JobState::kStopping,  JobState::kSucceeded,
     JobState::kFailed,     JobState::kCancelled,
 };
 
@@ -48,9 +48,8 @@ enum class JobAction {
 };
 
 inline constexpr JobAction kAllJobActions[] = {
-    JobAction::kAllocate, JobAction::kStart,
-    JobAction::kLoseMember, JobAction::kRecover,
-    JobAction::kStop, JobAction::kConfirmGone,
+    JobAction::kAllocate,     JobAction::kStart, JobAction::kLoseMember,
+    JobAction::kRecover,      JobAction::kStop,  JobAction::kConfirmGone,
     JobAction::kCancelQueued,
 };
 

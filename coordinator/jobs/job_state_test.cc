@@ -73,10 +73,10 @@ TEST(JobStateTest, NothingLeavesAFinalState) {
 
 TEST(JobStateTest, SlotsAreHeldFromStartingToStopping) {
   for (JobState state : kAllJobStates) {
-    EXPECT_EQ(HoldsSlots(state),
-              state == JobState::kStarting || state == JobState::kRunning ||
-                  state == JobState::kRecovering ||
-                  state == JobState::kStopping)
+    EXPECT_EQ(HoldsSlots(state), state == JobState::kStarting ||
+                                     state == JobState::kRunning ||
+                                     state == JobState::kRecovering ||
+                                     state == JobState::kStopping)
         << JobStateName(state);
   }
 }

@@ -42,10 +42,9 @@ FreeNode* LargestWhole(int ranks, std::vector<FreeNode>& nodes) {
 }
 
 FreeNode* MostFree(std::vector<FreeNode>& nodes) {
-  return &*std::max_element(nodes.begin(), nodes.end(),
-                            [](const FreeNode& a, const FreeNode& b) {
-                              return a.free < b.free;
-                            });
+  return &*std::max_element(
+      nodes.begin(), nodes.end(),
+      [](const FreeNode& a, const FreeNode& b) { return a.free < b.free; });
 }
 
 FreeNode* NextNode(int ranks, std::vector<FreeNode>& nodes) {
@@ -64,15 +63,13 @@ PendingReason NoCapacity(const WaitingJob& job,
           : absl::StrCat("starts when ", job.ranks - free, " more are free");
   return {"NO_CAPACITY",
           absl::StrCat("needs ", job.ranks, " slots at once; ", free, " of ",
-                       slots, " are free on ", nodes.size(), " nodes; ",
-                       hint)};
+                       slots, " are free on ", nodes.size(), " nodes; ", hint)};
 }
 
 PendingReason Behind(const WaitingJob& first) {
-  return {"BEHIND_PRIORITY",
-          absl::StrCat("waits behind job '", first.job_id,
-                       "', which came earlier and needs ", first.ranks,
-                       " slots")};
+  return {"BEHIND_PRIORITY", absl::StrCat("waits behind job '", first.job_id,
+                                          "', which came earlier and needs ",
+                                          first.ranks, " slots")};
 }
 
 }  // namespace
@@ -80,8 +77,9 @@ PendingReason Behind(const WaitingJob& first) {
 std::optional<std::vector<NodeShare>> PlaceGang(int ranks,
                                                 std::vector<FreeNode> nodes) {
   if (ranks < 1 || TotalFree(nodes) < ranks) return std::nullopt;
-  std::sort(nodes.begin(), nodes.end(),
-            [](const FreeNode& a, const FreeNode& b) { return a.name < b.name; });
+  std::sort(
+      nodes.begin(), nodes.end(),
+      [](const FreeNode& a, const FreeNode& b) { return a.name < b.name; });
   std::vector<NodeShare> shares;
   for (int placed = 0; placed < ranks;) {
     FreeNode* const node = NextNode(ranks - placed, nodes);

@@ -14,9 +14,9 @@ absl::StatusOr<v1::StepPlan> PlanAndCheck(const PlanWork& work,
   EVENSTEP_ASSIGN_OR_RETURN(const planner::Plan plan,
                             planner.make(work.request));
   EVENSTEP_RETURN_IF_ERROR(planner.check(work.request, plan));
-  return wire::ToProto(wire::MakeStepPlan(
-      work.request, plan, work.generation, work.step,
-      planner::PolicyName(work.request.options.policy)));
+  return wire::ToProto(
+      wire::MakeStepPlan(work.request, plan, work.generation, work.step,
+                         planner::PolicyName(work.request.options.policy)));
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ namespace evenstep::coordinator {
 struct PlannerFunctions {
   std::function<absl::StatusOr<planner::Plan>(const planner::PlanRequest&)>
       make;
-  std::function<absl::Status(const planner::PlanRequest&,
-                             const planner::Plan&)>
+  std::function<absl::Status(const planner::PlanRequest&, const planner::Plan&)>
       check;
 };
 PlannerFunctions RealPlanner();

@@ -56,8 +56,8 @@ TEST(CheckedPlanTest, ACorruptedPlanIsReplacedByStaticAndSaysWhy) {
 
 TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
   PlannerFunctions planted = RealPlanner();
-  planted.make = [](const planner::PlanRequest& request)
-      -> absl::StatusOr<planner::Plan> {
+  planted.make =
+      [](const planner::PlanRequest& request) -> absl::StatusOr<planner::Plan> {
     if (request.options.policy == planner::Policy::kPacked) {
       return absl::InternalError("planted");
     }
@@ -72,8 +72,7 @@ TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
 TEST(CheckedPlanTest, WhatCannotFitIsAnErrorWithNumbers) {
   PlanWork work = Work(planner::Policy::kEven);
   work.request.memory.tokens_per_rank = 20;
-  const PlanOutcome outcome =
-      MakeCheckedPlan(work, RealPlanner(), RealClock());
+  const PlanOutcome outcome = MakeCheckedPlan(work, RealPlanner(), RealClock());
   EXPECT_EQ(outcome.plan.status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(outcome.plan.status().message(), HasSubstr("100"));

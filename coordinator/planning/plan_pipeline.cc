@@ -36,8 +36,8 @@ absl::Status PlanPipeline::AddLengths(const v1::LengthReport& report) {
   }
   if (step > LastAllowedStep()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "length report of rank ", report.rank(), " for step ", step,
-        ": step ", next_step_, " is not planned yet and look_ahead is ",
+        "length report of rank ", report.rank(), " for step ", step, ": step ",
+        next_step_, " is not planned yet and look_ahead is ",
         spec_.look_ahead));
   }
   if (step < next_step_) return absl::OkStatus();

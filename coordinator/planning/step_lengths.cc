@@ -47,14 +47,14 @@ absl::Status StepLengths::CheckSample(const v1::LengthReport& report,
   const int64_t length = report.lengths(index);
   const int64_t trained = report.trained_tokens(index);
   if (id != expected_id) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Where(report), ": sample ", id, " stands where sample ",
-                     expected_id, " belongs"));
+    return absl::InvalidArgumentError(absl::StrCat(Where(report), ": sample ",
+                                                   id, " stands where sample ",
+                                                   expected_id, " belongs"));
   }
   if (length < 1 || length > shape_.max_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Where(report), ": sample ", id, " has length ", length,
-        "; lengths are 1 to max_length = ", shape_.max_length));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(report), ": sample ", id, " has length ", length,
+                     "; lengths are 1 to max_length = ", shape_.max_length));
   }
   if (trained < 0 || trained > length) {
     return absl::InvalidArgumentError(

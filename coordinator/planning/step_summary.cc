@@ -33,9 +33,9 @@ std::vector<int> MicroBatchesOf(const v1::StepPlan& plan, int rank) {
 }
 
 absl::Status CheckTimes(const v1::StepReport& report) {
-  int64_t least = std::min({report.reduction_ns(), report.optimizer_ns(),
-                            report.step_ns(), report.gate_ns(),
-                            report.cpu_ns(), report.padded_tokens()});
+  int64_t least =
+      std::min({report.reduction_ns(), report.optimizer_ns(), report.step_ns(),
+                report.gate_ns(), report.cpu_ns(), report.padded_tokens()});
   for (const v1::MicroBatchTime& time : report.micro_batches()) {
     least = std::min({least, time.total_ns(), time.collective_ns()});
   }
@@ -78,8 +78,7 @@ absl::Status CheckAgreement(const std::vector<v1::StepReport>& reports) {
     return absl::InvalidArgumentError(absl::StrCat(
         "step ", first.step(), ": rank ", report.rank(), " has loss ",
         report.loss(), " over ", report.trained_tokens(), " tokens, rank ",
-        first.rank(), " has ", first.loss(), " over ",
-        first.trained_tokens()));
+        first.rank(), " has ", first.loss(), " over ", first.trained_tokens()));
   }
   return absl::OkStatus();
 }
@@ -128,9 +127,7 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
   }
 }
 
-double Ratio(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 

@@ -118,12 +118,10 @@ TEST(StepSummaryTest, WrongReportsAreRefused) {
   };
   EXPECT_TRUE(refused([](auto& r) { r.set_rank(2); }));
   EXPECT_TRUE(refused([](auto& r) { r.mutable_micro_batches()->Clear(); }));
-  EXPECT_TRUE(refused([](auto& r) {
-    r.mutable_micro_batches(0)->set_index(1);
-  }));
-  EXPECT_TRUE(refused([](auto& r) {
-    r.mutable_micro_batches(0)->set_collective_ns(-1);
-  }));
+  EXPECT_TRUE(
+      refused([](auto& r) { r.mutable_micro_batches(0)->set_index(1); }));
+  EXPECT_TRUE(refused(
+      [](auto& r) { r.mutable_micro_batches(0)->set_collective_ns(-1); }));
   EXPECT_TRUE(refused([](auto& r) { r.set_step_ns(-1); }));
   EXPECT_TRUE(refused([](auto& r) { r.set_loss(std::nan("")); }));
 }

@@ -45,9 +45,8 @@ AgentServiceImpl::Connect(grpc::CallbackServerContext* context) {
        .on_done =
            [this, link](absl::Status status) {
              parts_.metrics.CountRpc("Connect", status.code());
-             parts_.loop.Post([this, link] {
-               parts_.coordinator.OnAgentGone(link.get());
-             });
+             parts_.loop.Post(
+                 [this, link] { parts_.coordinator.OnAgentGone(link.get()); });
            }});
   return stream->reactor();
 }
@@ -63,10 +62,9 @@ grpc::ServerUnaryReactor* AgentServiceImpl::Rendezvous(
         if (!result.ok()) return call->Finish(result.status());
         call->Answer([&] { *response = *std::move(result); });
       };
-  const bool posted =
-      parts_.loop.Post([this, request = *request, answer] {
-        parts_.coordinator.HandleRendezvous(request, answer);
-      });
+  const bool posted = parts_.loop.Post([this, request = *request, answer] {
+    parts_.coordinator.HandleRendezvous(request, answer);
+  });
   if (!posted) call->Finish(ShuttingDown());
   return call->reactor();
 }

@@ -33,8 +33,11 @@ AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
   }
   parts_.metrics.CountStaleMessage(kind);
   Log(LogLevel::kDebug, "stale_message",
-      {{"node", node}, {"kind", kind}, {"job", id.job_id()},
-       {"attempt", id.attempt()}, {"generation", id.generation()}});
+      {{"node", node},
+       {"kind", kind},
+       {"job", id.job_id()},
+       {"attempt", id.attempt()},
+       {"generation", id.generation()}});
   return nullptr;
 }
 
@@ -74,9 +77,9 @@ void AttemptSupervisor::OnLengths(const std::string& node,
   }
   absl::Status status = live->pipeline.AddLengths(report);
   if (status.ok() && live->attempt.NodeOf(report.rank()) != node) {
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "node ", node, " reports lengths of rank ", report.rank(),
-        ", which runs on ", live->attempt.NodeOf(report.rank())));
+    status = absl::InvalidArgumentError(
+        absl::StrCat("node ", node, " reports lengths of rank ", report.rank(),
+                     ", which runs on ", live->attempt.NodeOf(report.rank())));
   }
   if (!status.ok()) {
     parts_.metrics.CountRefusedMessage("lengths");
@@ -110,10 +113,9 @@ void AttemptSupervisor::OnPlanned(const v1::AttemptId& id,
   const auto plan = live->pipeline.Accept(std::move(outcome));
   if (!plan.ok()) {
     const bool infeasible = absl::IsFailedPrecondition(plan.status());
-    return AddCause(*live,
-                    {infeasible ? "INFEASIBLE_PLAN" : "PLANNER_FAILED",
-                     absl::StrCat("step ", step, ": ",
-                                  plan.status().message())});
+    return AddCause(
+        *live, {infeasible ? "INFEASIBLE_PLAN" : "PLANNER_FAILED",
+                absl::StrCat("step ", step, ": ", plan.status().message())});
   }
   v1::CoordinatorMessage message;
   *message.mutable_plan()->mutable_attempt() = id;
@@ -134,8 +136,8 @@ void AttemptSupervisor::OnStep(const std::string& node,
   }
   absl::Status status = CheckStepReport(*plan, report);
   if (status.ok() && live->attempt.NodeOf(report.rank()) != node) {
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "node ", node, " reports a step of rank ", report.rank()));
+    status = absl::InvalidArgumentError(
+        absl::StrCat("node ", node, " reports a step of rank ", report.rank()));
   }
   if (!status.ok()) {
     parts_.metrics.CountRefusedMessage("step");
@@ -158,8 +160,8 @@ void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
   live.pipeline.Forget(step);
   if (!figures.ok()) {
     parts_.metrics.CountRefusedMessage("step");
-    return AddCause(live, {"REPORTS_DISAGREE",
-                           std::string(figures.status().message())});
+    return AddCause(
+        live, {"REPORTS_DISAGREE", std::string(figures.status().message())});
   }
   live.totals.Add(*figures);
   JobRecord& record = RecordOf(live);

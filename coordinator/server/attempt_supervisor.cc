@@ -26,8 +26,8 @@ v1::AttemptId IdOf(const v1::Job& job) {
 std::vector<NodeShare> SharesOf(const v1::Job& job) {
   std::vector<NodeShare> shares;
   for (const v1::Placement& placement : job.placements()) {
-    shares.push_back({placement.node(), placement.first_rank(),
-                      placement.num_ranks()});
+    shares.push_back(
+        {placement.node(), placement.first_rank(), placement.num_ranks()});
   }
   return shares;
 }
@@ -108,8 +108,8 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
        absl::StrCat("attempt ", job.attempt(), " starts ", spec.ranks,
                     " ranks on ", NodeNames(shares))}));
   if (job.attempt() == 1) {
-    const int64_t submitted_ns = TimeUtil::TimestampToNanoseconds(
-        job.submitted());
+    const int64_t submitted_ns =
+        TimeUtil::TimestampToNanoseconds(job.submitted());
     parts_.metrics.ObserveQueueWait(parts_.clock.Wall() -
                                     absl::FromUnixNanos(submitted_ns));
   }
@@ -202,8 +202,8 @@ void AttemptSupervisor::Stop(Live& live, const JobMove& move) {
 }
 
 void AttemptSupervisor::Fail(Live& live, const Cause& cause) {
-  Stop(live, {JobAction::kStop, JobState::kFailed, cause.reason,
-              cause.message});
+  Stop(live,
+       {JobAction::kStop, JobState::kFailed, cause.reason, cause.message});
   v1::Abandon* const abandon = live.stop_message.mutable_abandon();
   *abandon->mutable_attempt() = live.attempt.id();
   abandon->set_next_generation(0);
@@ -252,8 +252,7 @@ void AttemptSupervisor::SendEnd(Live& live, const std::string& node) {
 void AttemptSupervisor::Resend(Live& live, const std::string& node) {
   if (live.stopping) {
     if (Now() >= live.end_at ||
-        live.stop_message.what_case() ==
-            v1::CoordinatorMessage::WHAT_NOT_SET) {
+        live.stop_message.what_case() == v1::CoordinatorMessage::WHAT_NOT_SET) {
       return SendEnd(live, node);
     }
     parts_.nodes.Send(node, live.stop_message);
@@ -272,8 +271,7 @@ void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
   for (const v1::AttemptId& running : hello.running()) {
     if (Find(running) != nullptr) continue;
     parts_.metrics.CountStaleMessage("hello");
-    parts_.nodes.Send(hello.node(),
-                      EndMessage(running, "the attempt is over"));
+    parts_.nodes.Send(hello.node(), EndMessage(running, "the attempt is over"));
   }
   std::vector<std::string> ended;
   for (auto& [job_id, owned] : live_) {
@@ -290,12 +288,14 @@ void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
     live.attempt.MarkGone(hello.node());
     ended.push_back(job_id);
     if (live.stopping) continue;
+    if (kind == HelloKind::kReconnected) {
+      live.unexplained[hello.node()] = Now() + times_.explain_grace;
+      continue;
+    }
     AddCause(live, {"NODE_LOST",
-                    absl::StrCat("node ", hello.node(), ": ",
-                                 kind == HelloKind::kReconnected
-                                     ? "its agent has no trainers of the job"
-                                     : "its agent restarted, the trainers are "
-                                       "gone")});
+                    absl::StrCat("node ", hello.node(),
+                                 ": its agent restarted, the trainers are "
+                                 "gone")});
   }
   for (const std::string& job_id : ended) FinishIfGone(job_id);
 }
@@ -306,25 +306,40 @@ void AttemptSupervisor::OnLost(const std::string& node) {
   for (auto& [job_id, live] : live_) {
     if (!live->attempt.HasNode(node) || live->attempt.IsGone(node)) continue;
     live->gone_at[node] = Now() + times_.reconnect_budget + times_.lease;
-    AddCause(*live, {"NODE_LOST",
-                     absl::StrCat("node ", node, " was silent for ",
-                                  absl::FormatDuration(times_.lease))});
+    AddCause(*live,
+             {"NODE_LOST", absl::StrCat("node ", node, " was silent for ",
+                                        absl::FormatDuration(times_.lease))});
+  }
+}
+
+void AttemptSupervisor::CheckStart(Live& live) {
+  if (RecordOf(live).status.state != JobState::kStarting ||
+      Now() < live.start_deadline) {
+    return;
+  }
+  AddCause(live,
+           {"START_TIMEOUT",
+            absl::StrCat("ranks ",
+                         absl::StrJoin(live.attempt.RanksNotStarted(), ", "),
+                         " did not reach the first gate within ",
+                         absl::FormatDuration(live.spec.timeouts.start))});
+}
+
+void AttemptSupervisor::CheckUnexplained(Live& live) {
+  for (const auto& [node, until] : live.unexplained) {
+    if (live.stopping || Now() < until || live.attempt.ended_clean(node)) {
+      continue;
+    }
+    AddCause(live, {"NODE_LOST", absl::StrCat("node ", node,
+                                              ": its agent has no trainers of "
+                                              "the job any more")});
   }
 }
 
 void AttemptSupervisor::CheckTimes(Live& live) {
   if (!live.stopping) {
-    const bool starting =
-        RecordOf(live).status.state == JobState::kStarting;
-    if (starting && Now() >= live.start_deadline) {
-      AddCause(live, {"START_TIMEOUT",
-                      absl::StrCat("ranks ",
-                                   absl::StrJoin(
-                                       live.attempt.RanksNotStarted(), ", "),
-                                   " did not reach the first gate within ",
-                                   absl::FormatDuration(
-                                       live.spec.timeouts.start))});
-    }
+    CheckStart(live);
+    CheckUnexplained(live);
     return EndIfDue(live);
   }
   if (Now() >= live.end_at) {

@@ -42,6 +42,8 @@ struct SupervisorTimes {
   absl::Duration reconnect_budget = absl::Minutes(10);
   // A consequence waits so long for its cause.
   absl::Duration cause_grace = absl::Milliseconds(500);
+  // A node that came back without the attempt may say so long how it ended.
+  absl::Duration explain_grace = absl::Seconds(2);
   // EndAttempt is repeated so often.
   absl::Duration end_interval = absl::Seconds(2);
 };
@@ -114,6 +116,8 @@ class AttemptSupervisor {
   void Fail(Live& live, const Cause& cause);
   void Succeed(Live& live);
   void Stop(Live& live, const JobMove& move);
+  void CheckStart(Live& live);
+  void CheckUnexplained(Live& live);
   void CheckTimes(Live& live);
   void MarkGone(Live& live, const std::string& node);
   void FinishIfGone(const std::string& job_id);

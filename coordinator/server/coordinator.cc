@@ -31,9 +31,8 @@ bool IsJobId(const std::string& id) {
          });
 }
 
-SupervisorParts PartsForSupervisor(const CoordinatorParts& parts,
-                                   JobBook& book, NodeTable& nodes,
-                                   Rendezvous& rendezvous) {
+SupervisorParts PartsForSupervisor(const CoordinatorParts& parts, JobBook& book,
+                                   NodeTable& nodes, Rendezvous& rendezvous) {
   return {book,        nodes,          rendezvous, parts.metrics,
           parts.clock, parts.planners, parts.post, parts.planner};
 }
@@ -79,10 +78,10 @@ absl::Status Coordinator::Start() {
 absl::StatusOr<v1::JobSpec> Coordinator::Normalise(
     const v1::SubmitRequest& request) {
   if (!IsJobId(request.job_id())) {
-    return InvalidSpec(absl::InvalidArgumentError(absl::StrCat(
-        "a job id has 1 to ", kMaxJobIdBytes,
-        " of [a-z0-9-] and begins with a letter; this one has ",
-        request.job_id().size(), " bytes")));
+    return InvalidSpec(absl::InvalidArgumentError(
+        absl::StrCat("a job id has 1 to ", kMaxJobIdBytes,
+                     " of [a-z0-9-] and begins with a letter; this one has ",
+                     request.job_id().size(), " bytes")));
   }
   if (request.spec().ByteSizeLong() > kMaxSpecBytes) {
     return InvalidSpec(absl::InvalidArgumentError(
@@ -103,8 +102,8 @@ absl::StatusOr<v1::SubmitResponse> Coordinator::Submit(
   v1::SubmitResponse response;
   JobRecord* record = book_.Find(request.job_id());
   if (record != nullptr) {
-    if (!google::protobuf::util::MessageDifferencer::Equals(
-            record->job.spec(), spec)) {
+    if (!google::protobuf::util::MessageDifferencer::Equals(record->job.spec(),
+                                                            spec)) {
       return JobExistsWithOtherSpec(request.job_id());
     }
     *response.mutable_job() = record->job;
@@ -172,15 +171,15 @@ absl::StatusOr<v1::CancelResponse> Coordinator::Cancel(
     const v1::CancelRequest& request) {
   JobRecord* record = book_.Find(request.job_id());
   if (record == nullptr) return JobNotFound(request.job_id());
-  std::string message = request.message().empty() ? "cancelled by a user"
-                                                  : request.message();
+  std::string message =
+      request.message().empty() ? "cancelled by a user" : request.message();
   if (message.size() > kMaxCancelBytes) message.resize(kMaxCancelBytes);
   if (record->status.state == JobState::kQueued) {
     JobRecord changed = *record;
     changed.job.set_queue_position(0);
     const absl::Status moved = book_.MoveDurably(
-        std::move(changed), {JobAction::kCancelQueued, JobState::kCancelled,
-                             "CANCELLED", message});
+        std::move(changed),
+        {JobAction::kCancelQueued, JobState::kCancelled, "CANCELLED", message});
     if (!moved.ok()) return StoreNotWell(moved);
     parts_.metrics.CountFinishedJob(JobState::kCancelled);
   } else if (!IsFinal(record->status.state)) {
@@ -334,7 +333,8 @@ void Coordinator::Tick() {
 void Coordinator::Shutdown() {
   shutting_down_ = true;
   const absl::Status flushed = book_.Flush();
-  if (!flushed.ok()) Log(LogLevel::kError, "store_failed", {{"error", flushed}});
+  if (!flushed.ok())
+    Log(LogLevel::kError, "store_failed", {{"error", flushed}});
   PumpFollowers();
   followers_.FinishAll(ShuttingDown());
   rendezvous_.CloseAll(ShuttingDown());

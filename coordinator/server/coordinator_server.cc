@@ -29,10 +29,10 @@ absl::Status CheckSettings(const CoordinatorSettings& settings) {
   EVENSTEP_RETURN_IF_ERROR(
       CheckPositive("reconnect-budget", options.times.reconnect_budget));
   if (options.times.lease < 2 * options.heartbeat_interval) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "lease is ", absl::FormatDuration(options.times.lease),
-        "; it must be at least two heartbeats of ",
-        absl::FormatDuration(options.heartbeat_interval)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("lease is ", absl::FormatDuration(options.times.lease),
+                     "; it must be at least two heartbeats of ",
+                     absl::FormatDuration(options.heartbeat_interval)));
   }
   if (settings.planner_threads < 1 || settings.planner_threads > 64) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -70,11 +70,10 @@ absl::Status CoordinatorServer::Launch(const CoordinatorSettings& settings) {
   }
   planners_ = std::make_unique<PlannerPool>(settings.planner_threads);
   coordinator_ = std::make_unique<Coordinator>(
-      CoordinatorParts{*store_, metrics_, RealClock(), *planners_,
-                       [this](std::function<void()> work) {
-                         loop_->Post(std::move(work));
-                       },
-                       settings.planner},
+      CoordinatorParts{
+          *store_, metrics_, RealClock(), *planners_,
+          [this](std::function<void()> work) { loop_->Post(std::move(work)); },
+          settings.planner},
       settings.options);
   EVENSTEP_RETURN_IF_ERROR(coordinator_->Start());
   loop_ = std::make_unique<EventLoop>(kTickInterval,

@@ -19,11 +19,11 @@ inline absl::Status JobNotFound(const std::string& job_id) {
 }
 
 inline absl::Status JobExistsWithOtherSpec(const std::string& job_id) {
-  return rpc::WithReason(
-      absl::AlreadyExistsError(absl::StrCat(
-          "job '", job_id, "' was submitted before with another spec; choose "
-          "another id")),
-      "JOB_EXISTS_WITH_OTHER_SPEC");
+  return rpc::WithReason(absl::AlreadyExistsError(absl::StrCat(
+                             "job '", job_id,
+                             "' was submitted before with another spec; choose "
+                             "another id")),
+                         "JOB_EXISTS_WITH_OTHER_SPEC");
 }
 
 inline absl::Status InvalidSpec(const absl::Status& status) {

@@ -42,8 +42,7 @@ grpc::ServerUnaryReactor* JobServiceImpl::Unary(
   call->Start();
   const bool posted = parts_.loop.Post(
       [this, name, call, method, request = *request, response] {
-        absl::StatusOr<Response> result =
-            (parts_.coordinator.*method)(request);
+        absl::StatusOr<Response> result = (parts_.coordinator.*method)(request);
         parts_.metrics.CountRpc(name, result.status().code());
         if (!result.ok()) return call->Finish(result.status());
         call->Answer([&] { *response = *std::move(result); });
@@ -56,27 +55,26 @@ template <typename Message, typename Request, typename Begin>
 grpc::ServerWriteReactor<Message>* JobServiceImpl::Follow(
     const char* name, grpc::CallbackServerContext* context,
     const Request* request, Begin begin) {
-  auto stream = rpc::ServerWriteStream<Message>::Create(context,
-                                                        parts_.streams);
+  auto stream =
+      rpc::ServerWriteStream<Message>::Create(context, parts_.streams);
   // Written and read on the loop's thread only; 0 until the follower is known.
   auto follower = std::make_shared<int64_t>(0);
-  stream->Start(
-      {.on_drained =
-           [this, follower] {
-             parts_.loop.Post([this, follower] {
-               parts_.coordinator.followers().Pump(*follower);
-             });
-           },
-       .on_done =
-           [this, name, follower](absl::Status status) {
-             parts_.metrics.CountRpc(name, status.code());
-             parts_.loop.Post([this, follower] {
-               parts_.coordinator.followers().Remove(*follower);
-             });
-           }});
-  const bool posted = parts_.loop.Post(
-      [this, begin, follower, request = *request,
-       sink = std::make_shared<StreamSink<Message>>(stream)] {
+  stream->Start({.on_drained =
+                     [this, follower] {
+                       parts_.loop.Post([this, follower] {
+                         parts_.coordinator.followers().Pump(*follower);
+                       });
+                     },
+                 .on_done =
+                     [this, name, follower](absl::Status status) {
+                       parts_.metrics.CountRpc(name, status.code());
+                       parts_.loop.Post([this, follower] {
+                         parts_.coordinator.followers().Remove(*follower);
+                       });
+                     }});
+  const bool posted =
+      parts_.loop.Post([this, begin, follower, request = *request,
+                        sink = std::make_shared<StreamSink<Message>>(stream)] {
         *follower = (parts_.coordinator.followers().*begin)(request, sink);
       });
   if (!posted) stream->Finish(ShuttingDown());

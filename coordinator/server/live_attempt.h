@@ -48,6 +48,9 @@ struct LiveAttempt {
   v1::CoordinatorMessage stop_message;
   // From then on, nodes are told to end it.
   absl::Duration end_at = absl::InfiniteDuration();
+  // Nodes that came back without the attempt: until when they may still say how
+  // it ended.
+  std::map<std::string, absl::Duration> unexplained;
   // Nodes that cannot be asked: when their processes are taken as gone.
   std::map<std::string, absl::Duration> gone_at;
 };

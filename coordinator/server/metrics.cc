@@ -21,9 +21,9 @@ const Buckets& StepBuckets() {
 }
 
 const Buckets& PlanBuckets() {
-  static const auto* const buckets = new Buckets{
-      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-      0.25,   0.5,     1,      2.5};
+  static const auto* const buckets =
+      new Buckets{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                  0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
   return *buckets;
 }
 
@@ -156,8 +156,7 @@ void Metrics::ObservePlan(const PlanOutcome& outcome) {
 }
 
 void Metrics::CountFinishedJob(JobState result) {
-  jobs_finished_
-      .Add({{"result", absl::AsciiStrToLower(JobStateName(result))}})
+  jobs_finished_.Add({{"result", absl::AsciiStrToLower(JobStateName(result))}})
       .Increment();
 }
 
@@ -179,8 +178,9 @@ void Metrics::CountLostNode() { nodes_lost_.Add({}).Increment(); }
 void Metrics::CountStoreError() { store_errors_.Add({}).Increment(); }
 
 void Metrics::CountRpc(absl::string_view method, absl::StatusCode code) {
-  rpcs_.Add({{"method", Label(method)},
-             {"code", absl::StatusCodeToString(code)}})
+  rpcs_
+      .Add(
+          {{"method", Label(method)}, {"code", absl::StatusCodeToString(code)}})
       .Increment();
 }
 

@@ -42,13 +42,13 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
         absl::StrCat("there are ", nodes_.size(), " nodes already, the limit"));
   }
   Node& node = nodes_[hello.node()];
-  const HelloKind kind =
-      !known || node.lost                         ? HelloKind::kNew
-      : node.incarnation == hello.incarnation()   ? HelloKind::kReconnected
-                                                  : HelloKind::kRestarted;
+  const HelloKind kind = !known || node.lost ? HelloKind::kNew
+                         : node.incarnation == hello.incarnation()
+                             ? HelloKind::kReconnected
+                             : HelloKind::kRestarted;
   if (node.link != nullptr) {
-    node.link->Close(absl::AbortedError(absl::StrCat(
-        "another stream of node '", hello.node(), "' took over")));
+    node.link->Close(absl::AbortedError(
+        absl::StrCat("another stream of node '", hello.node(), "' took over")));
   }
   node.name = hello.node();
   node.incarnation = hello.incarnation();
@@ -90,7 +90,8 @@ std::vector<std::string> NodeTable::TakeLost(absl::Duration now) {
     lost.push_back(name);
     if (node.link == nullptr) continue;
     node.link->Close(absl::UnavailableError(
-        absl::StrCat("node '", name, "' was silent for longer than its lease; "
+        absl::StrCat("node '", name,
+                     "' was silent for longer than its lease; "
                      "connect again")));
     node.link = nullptr;
   }

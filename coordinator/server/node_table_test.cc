@@ -99,8 +99,8 @@ TEST_F(NodeTableTest, BadHellosAreRefused) {
   EXPECT_FALSE(table_.Hello(hello, link, kStart).ok());
   EXPECT_FALSE(table_.Hello(Hello("", "1"), link, kStart).ok());
   EXPECT_FALSE(table_.Hello(Hello("a", ""), link, kStart).ok());
-  EXPECT_FALSE(table_.Hello(Hello(std::string(300, 'a'), "1"), link, kStart)
-                   .ok());
+  EXPECT_FALSE(
+      table_.Hello(Hello(std::string(300, 'a'), "1"), link, kStart).ok());
   EXPECT_EQ(table_.Find("a"), nullptr);
 }
 

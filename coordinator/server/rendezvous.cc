@@ -66,10 +66,10 @@ absl::Status Rendezvous::Set(Scope& scope, const v1::RendezvousSet& set) {
   const size_t bytes = set.key().size() + set.value().size();
   if (set.key().empty() || set.key().size() > limits_.key_bytes ||
       set.value().size() > limits_.value_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a key of ", set.key().size(), " bytes with a value of ",
-        set.value().size(), "; bounds are ", limits_.key_bytes, " and ",
-        limits_.value_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a key of ", set.key().size(), " bytes with a value of ",
+                     set.value().size(), "; bounds are ", limits_.key_bytes,
+                     " and ", limits_.value_bytes));
   }
   const auto kept = scope.values.find(set.key());
   if (kept != scope.values.end()) {
@@ -100,8 +100,8 @@ void Rendezvous::Get(Scope& scope, const v1::RendezvousGet& get,
   if (kept != scope.values.end()) return answer(Found(kept->second));
   if (get.wait_ms() <= 0) return answer(v1::RendezvousResponse());
   if (scope.waiters.size() >= limits_.waiters_per_scope) {
-    return answer(absl::ResourceExhaustedError(absl::StrCat(
-        scope.waiters.size(), " calls wait already, the limit")));
+    return answer(absl::ResourceExhaustedError(
+        absl::StrCat(scope.waiters.size(), " calls wait already, the limit")));
   }
   const absl::Duration wait =
       std::min(absl::Milliseconds(get.wait_ms()), limits_.longest_wait);

@@ -96,16 +96,15 @@ absl::Status Prepare(Database& database) {
 
 absl::StatusOr<int> LockFile(const std::string& path) {
   const std::string lock_path = path + ".lock";
-  const int fd =
-      open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "store: cannot open ", lock_path, ": ", std::strerror(errno)));
+    return absl::UnavailableError(absl::StrCat("store: cannot open ", lock_path,
+                                               ": ", std::strerror(errno)));
   }
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
   close(fd);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "store: ", path, " is in use by another coordinator"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("store: ", path, " is in use by another coordinator"));
 }
 
 template <typename Message>
@@ -293,8 +292,8 @@ absl::Status SqliteJobStore::Trim(const Progress& progress) {
   };
   EVENSTEP_RETURN_IF_ERROR(trim("DELETE FROM steps WHERE job_id=? AND step<=?",
                                 last_step, limits_.steps_per_job));
-  return trim("DELETE FROM log_lines WHERE job_id=? AND sequence<=?",
-              last_line, limits_.log_lines_per_job);
+  return trim("DELETE FROM log_lines WHERE job_id=? AND sequence<=?", last_line,
+              limits_.log_lines_per_job);
 }
 
 absl::Status SqliteJobStore::AppendProgress(const Progress& progress) {
@@ -354,11 +353,11 @@ absl::StatusOr<LogPage> SqliteJobStore::ReadLog(const std::string& job_id,
                                                 int limit) {
   LogPage page;
   EVENSTEP_ASSIGN_OR_RETURN(
-      page.lines, ReadRows<v1::LogLine>(
-                      database_,
-                      "SELECT line FROM log_lines WHERE job_id=? AND "
-                      "sequence>? ORDER BY sequence LIMIT ?",
-                      job_id, after_sequence, limit));
+      page.lines,
+      ReadRows<v1::LogLine>(database_,
+                            "SELECT line FROM log_lines WHERE job_id=? AND "
+                            "sequence>? ORDER BY sequence LIMIT ?",
+                            job_id, after_sequence, limit));
   if (!page.lines.empty()) {
     page.num_dropped = page.lines.front().sequence() - after_sequence - 1;
   }

@@ -1,0 +1,380 @@
+// The same lives over a real gRPC server on a free port: what the network adds.
+// Agents are fake, their streams are not.
+
+#include "coordinator/server/coordinator_server.h"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "coordinator/testing/fake_ranks.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/channel.h"
+#include "rpc/client_stream.h"
+#include "rpc/errors.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One node with one rank per slot, that does what it is told: answers an
+// assignment with data, costs and lengths, and a plan with a step.
+class FakeNode {
+ public:
+  FakeNode(const std::string& address, const std::string& name, int slots)
+      : stub_(v1::AgentService::NewStub(rpc::MakeChannel(address))),
+        stream_(Stream::Create()) {
+    stream_->Start({.on_message = [this](v1::CoordinatorMessage m) { On(m); },
+                    .on_drained = nullptr,
+                    .on_done = nullptr},
+                   [&](grpc::ClientContext* context, auto* reactor) {
+                     stub_->async()->Connect(context, reactor);
+                   });
+    Send(testing::Hello(name, "incarnation", slots));
+    heartbeats_ = std::thread([this] { SendHeartbeats(); });
+  }
+  ~FakeNode() {
+    leaving_.Notify();
+    heartbeats_.join();
+    stream_->Cancel();
+    EXPECT_TRUE(stream_->WaitUntilDone(absl::Seconds(10)));
+  }
+
+  void Send(v1::AgentMessage message) { (void)stream_->Send(message); }
+  // Ranks do nothing more from this step on.
+  void HoldAt(int64_t step) { hold_at_ = step; }
+  v1::AttemptId attempt() {
+    absl::MutexLock lock(&mutex_);
+    return assignment_.attempt();
+  }
+  bool WaitFor(v1::CoordinatorMessage::WhatCase what) {
+    absl::MutexLock lock(&mutex_);
+    const auto seen = [&] { return seen_[what]; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&seen), absl::Seconds(20));
+  }
+
+ private:
+  using Stream =
+      rpc::ClientBidiStream<v1::CoordinatorMessage, v1::AgentMessage>;
+
+  void SendHeartbeats() {
+    v1::AgentMessage message;
+    message.mutable_heartbeat();
+    while (!leaving_.WaitForNotificationWithTimeout(absl::Milliseconds(300))) {
+      Send(message);
+    }
+  }
+  void On(const v1::CoordinatorMessage& message) {
+    if (message.has_assignment()) OnAssignment(message.assignment());
+    if (message.has_plan()) OnPlan(message.plan().plan());
+    if (message.has_end() || message.has_abandon()) {
+      Send(testing::Ended(message.has_end() ? message.end().attempt()
+                                            : message.abandon().attempt()));
+    }
+    if (message.has_stop()) End(message.stop().attempt(), 0);
+    absl::MutexLock lock(&mutex_);
+    seen_[message.what_case()] = true;
+  }
+  void ForRanks(const std::function<void(int)>& body) {
+    const int first = assignment_.first_rank();
+    for (int i = 0; i < assignment_.num_ranks(); ++i) body(first + i);
+  }
+  void OnAssignment(const v1::Assignment& assignment) {
+    {
+      absl::MutexLock lock(&mutex_);
+      assignment_ = assignment;
+    }
+    const v1::AttemptId id = assignment.attempt();
+    ForRanks([&](int rank) { Send(testing::Data(id, rank)); });
+    if (assignment.first_rank() == 0) Send(testing::Costs(id));
+    for (int64_t step = 0; step < assignment.spec().look_ahead(); ++step) {
+      SendLengths(step);
+    }
+  }
+  void SendLengths(int64_t step) {
+    if (step >= assignment_.spec().steps()) return;
+    ForRanks([&](int rank) {
+      Send(testing::Lengths(assignment_.attempt(), rank,
+                            assignment_.spec().ranks(), step));
+    });
+  }
+  void OnPlan(const v1::StepPlan& plan) {
+    const v1::AttemptId id = assignment_.attempt();
+    if (plan.step() == 0) {
+      ForRanks([&](int rank) { Send(testing::Started(id, rank)); });
+    }
+    if (hold_at_ >= 0 && plan.step() >= hold_at_) return;
+    ForRanks([&](int rank) {
+      Send(testing::Log(id, rank, absl::StrCat("step=", plan.step())));
+      Send(testing::Step(id, rank, plan));
+    });
+    SendLengths(plan.step() + assignment_.spec().look_ahead());
+    const int64_t steps = assignment_.spec().steps();
+    if (plan.step() + 1 == steps) End(id, steps);
+  }
+  void End(const v1::AttemptId& id, int64_t steps) {
+    ForRanks([&](int rank) { Send(testing::CleanExit(id, rank, steps)); });
+    Send(testing::Ended(id));
+  }
+
+  std::unique_ptr<v1::AgentService::Stub> stub_;
+  std::shared_ptr<Stream> stream_;
+  absl::Notification leaving_;
+  std::thread heartbeats_;
+  std::atomic<int64_t> hold_at_ = -1;
+  absl::Mutex mutex_;
+  v1::Assignment assignment_;  // written by the stream's thread only
+  std::map<int, bool> seen_;
+};
+
+class CoordinatorServerTest : public ::testing::Test {
+ protected:
+  CoordinatorServerTest() {
+    std::string name = ::testing::TempDir() + "/evenstep-server-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    settings_.listen = "127.0.0.1:0";
+    settings_.store_path = folder_ + "/store.db";
+    settings_.metrics_listen = "127.0.0.1:0";
+    settings_.options.times.lease = absl::Seconds(2);
+    Start();
+  }
+  ~CoordinatorServerTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Start() {
+    server_.reset();
+    auto server = CoordinatorServer::Start(settings_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    stub_ = v1::JobService::NewStub(rpc::MakeChannel(server_->address()));
+  }
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) {
+    return rpc::CallUnary<v1::SubmitResponse>(
+        {}, [&](auto* c, auto* r) { return stub_->Submit(c, request, r); });
+  }
+  v1::Job Get(const std::string& id) {
+    v1::GetRequest request;
+    request.set_job_id(id);
+    return rpc::CallUnary<v1::GetResponse>(
+               {}, [&](auto* c, auto* r) { return stub_->Get(c, request, r); })
+        ->job();
+  }
+  // All responses of a watch, to its end.
+  std::vector<v1::WatchResponse> Watch(const std::string& id) {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, absl::Seconds(30));
+    v1::WatchRequest request;
+    request.set_job_id(id);
+    request.set_after_step(-1);
+    auto reader = stub_->Watch(&context, request);
+    std::vector<v1::WatchResponse> responses;
+    v1::WatchResponse response;
+    while (reader->Read(&response)) responses.push_back(response);
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return responses;
+  }
+  std::vector<std::string> Log(const std::string& id, bool follow) {
+    grpc::ClientContext context;
+    rpc::SetDeadline(context, absl::Seconds(30));
+    v1::LogsRequest request;
+    request.set_job_id(id);
+    request.set_follow(follow);
+    auto reader = stub_->Logs(&context, request);
+    std::vector<std::string> lines;
+    v1::LogsResponse response;
+    while (reader->Read(&response)) {
+      for (const auto& line : response.lines()) lines.push_back(line.text());
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+    return lines;
+  }
+  v1::Job WaitFor(const std::string& id, v1::JobState state) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    v1::Job job = Get(id);
+    while (job.state() != state && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(10));
+      job = Get(id);
+    }
+    EXPECT_EQ(job.state(), state) << job.reason() << ": " << job.message();
+    return job;
+  }
+  std::unique_ptr<FakeNode> Node(const std::string& name, int slots) {
+    return std::make_unique<FakeNode>(server_->address(), name, slots);
+  }
+  absl::StatusOr<v1::RendezvousResponse> CallRendezvous(
+      const v1::RendezvousRequest& request) {
+    auto stub = v1::AgentService::NewStub(rpc::MakeChannel(server_->address()));
+    return rpc::CallUnary<v1::RendezvousResponse>(
+        {}, [&](auto* c, auto* r) { return stub->Rendezvous(c, request, r); });
+  }
+
+  std::string folder_;
+  CoordinatorSettings settings_;
+  std::unique_ptr<CoordinatorServer> server_;
+  std::unique_ptr<v1::JobService::Stub> stub_;
+};
+
+TEST_F(CoordinatorServerTest, AJobOnTwoNodesIsWatchedAndFollowedToItsEnd) {
+  const auto a = Node("a", 1), b = Node("b", 1);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 2, 8)).ok());
+  const auto followed = Log("job", true);
+  const auto responses = Watch("job");
+  EXPECT_EQ(followed.size(), 16u);
+  EXPECT_EQ(Log("job", false), followed);
+  int num_steps = 0;
+  for (const auto& response : responses) num_steps += response.has_step();
+  EXPECT_EQ(num_steps, 8);
+  EXPECT_EQ(responses.back().event().state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(Get("job").steps_done(), 8);
+}
+
+TEST_F(CoordinatorServerTest, RefusalsCarryCodeAndReasonOverTheWire) {
+  v1::SubmitRequest request = testing::SmallJob("job", 2, 8);
+  request.mutable_spec()->mutable_data()->set_max_length(1000);
+  const auto infeasible = Submit(request);
+  EXPECT_EQ(infeasible.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(rpc::ReasonOf(infeasible.status()), "INFEASIBLE_PLAN");
+  request = testing::SmallJob("job", 2, 8);
+  request.mutable_spec()->set_kind("shell");
+  EXPECT_EQ(Submit(request).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoordinatorServerTest, AKilledTrainerFailsTheJobWithItsReason) {
+  const auto a = Node("a", 1), b = Node("b", 1);
+  a->HoldAt(2);
+  b->HoldAt(2);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 2, 100)).ok());
+  WaitFor("job", v1::JOB_STATE_RUNNING);
+  a->Send(testing::CollectiveFailed(a->attempt(), 0));
+  b->Send(testing::Killed(b->attempt(), 1, 9));
+  const v1::Job job = WaitFor("job", v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.message(), "rank 1 (b) ended by signal 9");
+}
+
+TEST_F(CoordinatorServerTest, ACancelStopsARunningJob) {
+  const auto a = Node("a", 2);
+  a->HoldAt(2);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 2, 100)).ok());
+  WaitFor("job", v1::JOB_STATE_RUNNING);
+  v1::CancelRequest request;
+  request.set_job_id("job");
+  ASSERT_TRUE(rpc::CallUnary<v1::CancelResponse>({}, [&](auto* c, auto* r) {
+                return stub_->Cancel(c, request, r);
+              }).ok());
+  WaitFor("job", v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorServerTest, AJobSurvivesTheCoordinatorAndRunsAgain) {
+  auto a = Node("a", 2);
+  a->HoldAt(2);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 2, 8)).ok());
+  WaitFor("job", v1::JOB_STATE_RUNNING);
+  ASSERT_TRUE(Submit(testing::SmallJob("waiting", 2, 8)).ok());
+  a.reset();
+  Start();
+  EXPECT_EQ(Get("waiting").state(), v1::JOB_STATE_QUEUED);
+  a = Node("a", 2);
+  WaitFor("job", v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(Get("job").attempt(), 2);
+  WaitFor("waiting", v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(CoordinatorServerTest, ARendezvousWaitsWithoutBlockingOthers) {
+  const auto a = Node("a", 1);
+  a->HoldAt(0);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 1, 8)).ok());
+  ASSERT_TRUE(a->WaitFor(v1::CoordinatorMessage::kAssignment));
+  v1::RendezvousRequest get;
+  *get.mutable_attempt() = a->attempt();
+  get.mutable_get()->set_key("key");
+  get.mutable_get()->set_wait_ms(20000);
+  absl::StatusOr<v1::RendezvousResponse> found;
+  std::thread waiter([&] { found = CallRendezvous(get); });
+  v1::RendezvousRequest set = get;
+  set.mutable_set()->set_key("key");
+  set.mutable_set()->set_value("value");
+  EXPECT_TRUE(CallRendezvous(set).ok());
+  waiter.join();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->value(), "value");
+  get.mutable_attempt()->set_generation(99);
+  EXPECT_EQ(CallRendezvous(get).status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(CoordinatorServerTest, ShutdownEndsWithinItsGraceWithOpenStreams) {
+  const auto a = Node("a", 1);
+  a->HoldAt(0);
+  ASSERT_TRUE(Submit(testing::SmallJob("job", 1, 8)).ok());
+  ASSERT_TRUE(a->WaitFor(v1::CoordinatorMessage::kAssignment));
+  grpc::ClientContext context;
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  auto reader = stub_->Watch(&context, request);
+  v1::WatchResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  const absl::Time begin = absl::Now();
+  server_->Shutdown(absl::Seconds(5));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(7));
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(rpc::ReasonOf(rpc::FromGrpc(reader->Finish())), "SHUTTING_DOWN");
+}
+
+TEST_F(CoordinatorServerTest, AMessageBeforeHelloEndsTheStream) {
+  auto stub = v1::AgentService::NewStub(rpc::MakeChannel(server_->address()));
+  grpc::ClientContext context;
+  auto stream = stub->Connect(&context);
+  v1::AgentMessage heartbeat;
+  heartbeat.mutable_heartbeat();
+  stream->Write(heartbeat);
+  v1::CoordinatorMessage message;
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_EQ(stream->Finish().error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(CoordinatorServerTest, TakenPortsAndRemoteAddressesAreRefused) {
+  CoordinatorSettings other = settings_;
+  other.store_path = ":memory:";
+  other.metrics_listen = absl::StrCat("127.0.0.1:", server_->metrics_port());
+  const auto taken = CoordinatorServer::Start(other);
+  EXPECT_EQ(taken.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(taken.status().message()),
+              HasSubstr("is the port taken?"));
+  other.metrics_listen.clear();
+  other.listen = server_->address();
+  EXPECT_EQ(CoordinatorServer::Start(other).status().code(),
+            absl::StatusCode::kUnavailable);
+  other.listen = "0.0.0.0:0";
+  EXPECT_EQ(CoordinatorServer::Start(other).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  other.listen = "127.0.0.1:0";
+  other.store_path = settings_.store_path;
+  EXPECT_THAT(std::string(CoordinatorServer::Start(other).status().message()),
+              HasSubstr("another coordinator"));
+}
+
+TEST_F(CoordinatorServerTest, ALeaseShorterThanTwoHeartbeatsIsRefused) {
+  settings_.options.times.lease = absl::Seconds(1);
+  EXPECT_THAT(std::string(CheckSettings(settings_).message()),
+              HasSubstr("two heartbeats"));
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

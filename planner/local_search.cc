@@ -6,8 +6,7 @@
 namespace evenstep::planner {
 namespace {
 
-constexpr int kLightNodesPerLevel = 2;  // targets of moves
-constexpr int kSwapNodes = 48;          // targets of swaps
+constexpr int kSwapNodes = 48;  // targets of swaps
 
 class LocalSearch {
  public:
@@ -68,6 +67,7 @@ class LocalSearch {
     FindLightNodes();
   }
 
+  // The two lightest of every level: where moves go.
   void FindLightNodes() {
     light_.clear();
     for (int level = 0; level < tree_.num_levels(); ++level) {

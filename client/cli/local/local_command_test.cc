@@ -88,6 +88,7 @@ class LocalCommandTest : public ::testing::Test {
   ~LocalCommandTest() override {
     EXPECT_TRUE(fs::is_empty(folder_ + "/tmp")) << "the private folder is left";
     fs::remove_all(folder_);
+    unsetenv("TMPDIR");
   }
 
   void WriteProgram(const std::string& name, const std::string& text) {

@@ -1,11 +1,15 @@
 #include "worker/agent/event_loop.h"
 
+#include <pthread.h>
+
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 namespace evenstep::agent {
 
-EventLoop::EventLoop() : thread_([this] { Run(); }) {}
+EventLoop::EventLoop() : thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), "agent-loop");
+}
 
 EventLoop::~EventLoop() { Stop(); }
 

@@ -105,6 +105,7 @@ class FakeTrainer {
     if (!socket_.Receive(&answer).ok()) return 9;
     printf("got %s\n", answer.value().found() ? answer.value().value().c_str()
                                               : answer.value().error().c_str());
+    printf("no line end");
     return answer.value().request_id() == 17 ? Finish(false) : 6;
   }
 

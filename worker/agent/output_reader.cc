@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +49,7 @@ OutputReader::OutputReader(UniqueFd output, UniqueFd error,
     fcntl(stream->fd.get(), F_SETFL, O_NONBLOCK);
   }
   thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "trainer-output");
 }
 
 OutputReader::~OutputReader() { Finish(); }

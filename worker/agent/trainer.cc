@@ -1,5 +1,7 @@
 #include "worker/agent/trainer.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +41,9 @@ Trainer::Trainer(SpawnedProcess process, const TrainerOptions& options,
                   callbacks->on_lines(lines);
                 });
               }),
-      waiter_([this] { WaitForEnd(); }) {}
+      waiter_([this] { WaitForEnd(); }) {
+  pthread_setname_np(waiter_.native_handle(), "trainer-wait");
+}
 
 Trainer::~Trainer() {
   Kill();
@@ -55,6 +59,8 @@ absl::Status Trainer::Attach(std::shared_ptr<wire::FrameSocket> socket) {
   socket_ = std::move(socket);
   reader_ = std::thread([this, s = socket_.get()] { ReadFrames(s); });
   writer_ = std::thread([this, s = socket_.get()] { WriteFrames(s); });
+  pthread_setname_np(reader_.native_handle(), "trainer-read");
+  pthread_setname_np(writer_.native_handle(), "trainer-write");
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "worker/agent/trainer_listener.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -61,7 +62,9 @@ TrainerListener::TrainerListener(std::string path, UniqueFd fd,
     : path_(std::move(path)),
       fd_(std::move(fd)),
       callback_(std::move(callback)),
-      thread_([this] { Run(); }) {}
+      thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), "trainer-accept");
+}
 
 TrainerListener::~TrainerListener() {
   shutdown(fd_.get(), SHUT_RDWR);  // wakes accept

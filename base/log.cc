@@ -124,7 +124,8 @@ std::string FormatLogLine(LogFormat format, LogLevel level,
     }
     return line + "}";
   }
-  absl::StrAppend(&line, LevelName(level), " ", role, " ", event);
+  absl::StrAppend(&line, LevelName(level), " ", role, role.empty() ? "" : " ",
+                  event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key, "=", TextValue(field));
   }

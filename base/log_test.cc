@@ -15,6 +15,11 @@ TEST(LogTest, TextLineHasEventThenFields) {
             "info agent job_started job=a1 ranks=4");
 }
 
+TEST(LogTest, TextLineWithoutARoleHasNoGap) {
+  EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kInfo, "", "e", {}),
+            "info e");
+}
+
 TEST(LogTest, TextValuesWithSpacesOrNothingAreQuoted) {
   EXPECT_EQ(FormatLogLine(LogFormat::kText, LogLevel::kWarning, "x", "e",
                           {{"a", "two words"}, {"b", ""}, {"c", "k=v"}}),

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "worker/trainer/comm/communicator.h"
 
 namespace evenstep::trainer {
@@ -30,6 +31,10 @@ class CommunicatorFactory {
   // is used once only. `world_rank` lies in the block.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) = 0;
+  // How long collectives that begin from now on may take, in groups that are
+  // there and in those to come. Ranks set the same between two collectives.
+  // Back ends without a time-out of their own ignore it.
+  virtual void SetTimeout(absl::Duration timeout) {}
 };
 
 }  // namespace evenstep::trainer

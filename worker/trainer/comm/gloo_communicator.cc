@@ -7,6 +7,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -111,10 +112,15 @@ struct Transfer {
   std::vector<std::unique_ptr<Buffer>> receives;
 };
 
+// In milliseconds. Shared by a factory and all its groups, so that it can
+// change while they live.
+using SharedTimeout = std::atomic<int64_t>;
+
 class GlooExchange : public Exchange {
  public:
-  explicit GlooExchange(std::shared_ptr<gloo::rendezvous::Context> context)
-      : context_(std::move(context)) {}
+  GlooExchange(std::shared_ptr<gloo::rendezvous::Context> context,
+               std::shared_ptr<const SharedTimeout> timeout)
+      : context_(std::move(context)), timeout_(std::move(timeout)) {}
 
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
@@ -130,6 +136,7 @@ class GlooExchange : public Exchange {
   absl::Status Publish(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::shared_ptr<gloo::rendezvous::Context> context_;
+  const std::shared_ptr<const SharedTimeout> timeout_;
   uint64_t sequence_ = 0;
   absl::Mutex mutex_;
   Transfer* current_ ABSL_GUARDED_BY(mutex_) = nullptr;
@@ -187,8 +194,8 @@ absl::Status GlooExchange::Publish(Transfer* transfer) {
 }
 
 absl::Status GlooExchange::Wait(const Transfer& transfer) {
-  const Deadline deadline =
-      std::chrono::steady_clock::now() + context_->getTimeout();
+  const Deadline deadline = std::chrono::steady_clock::now() +
+                            std::chrono::milliseconds(timeout_->load());
   // A wait of 0 would mean for ever.
   const auto left = [deadline] {
     const auto until = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -224,7 +231,15 @@ class GlooFactory : public CommunicatorFactory {
  public:
   GlooFactory(std::shared_ptr<gloo::transport::Device> device,
               const GlooOptions& options, RendezvousStore* store)
-      : device_(std::move(device)), options_(options), store_(store) {}
+      : device_(std::move(device)),
+        options_(options),
+        timeout_(std::make_shared<SharedTimeout>(
+            absl::ToInt64Milliseconds(options.timeout))),
+        store_(store) {}
+
+  void SetTimeout(absl::Duration timeout) override {
+    *timeout_ = absl::ToInt64Milliseconds(timeout);
+  }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) override {
@@ -244,7 +259,7 @@ class GlooFactory : public CommunicatorFactory {
           return absl::OkStatus();
         }));
     auto communicator = MakeMeshCommunicator(
-        std::make_unique<GlooExchange>(std::move(context)));
+        std::make_unique<GlooExchange>(std::move(context), timeout_));
     EVENSTEP_RETURN_IF_ERROR(communicator->Barrier());
     return communicator;
   }
@@ -252,6 +267,7 @@ class GlooFactory : public CommunicatorFactory {
  private:
   std::shared_ptr<gloo::transport::Device> device_;
   const GlooOptions options_;
+  const std::shared_ptr<SharedTimeout> timeout_;
   RendezvousStore* const store_;
 };
 

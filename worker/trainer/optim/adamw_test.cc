@@ -1,0 +1,145 @@
+#include "worker/trainer/optim/adamw.h"
+
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace evenstep::trainer {
+namespace {
+
+NamedParameter Parameter(std::vector<double> values, bool matrix) {
+  at::Tensor value = at::tensor(values, at::kDouble);
+  if (matrix) value = value.unsqueeze(0);
+  return {"weight", value.requires_grad_(true)};
+}
+
+void SetGradient(NamedParameter& p, std::vector<double> values) {
+  p.value.mutable_grad() =
+      at::tensor(values, at::kDouble).view(p.value.sizes());
+}
+
+double At(const NamedParameter& p, int64_t i) {
+  return p.value.const_data_ptr<double>()[i];
+}
+
+AdamWOptions Options() {
+  AdamWOptions options;
+  options.schedule = {.peak = 0.1, .total_steps = 1000000};
+  options.beta1 = 0.9;
+  options.beta2 = 0.99;
+  options.epsilon = 1e-8;
+  options.weight_decay = 0.5;
+  options.clip = 0;
+  return options;
+}
+
+// Step 1: m = 0.1 g, v = 0.01 g^2, corrected to g and g^2, so the change is lr
+// times the sign of g; decay takes lr * 0.5 of the value first.
+// Step 2 with g = 1 after g = 2: m = (0.9 * 0.2 + 0.1) / 0.19 = 0.28 / 0.19,
+// v = (0.99 * 0.04 + 0.01) / 0.0199 = 0.0496 / 0.0199.
+TEST(AdamWTest, TwoStepsByHand) {
+  NamedParameter p = Parameter({1.0, -3.0}, /*matrix=*/true);
+  AdamW optimizer({p}, Options());
+  SetGradient(p, {2.0, -4.0});
+  auto first = optimizer.Update(0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_DOUBLE_EQ(first->gradient_norm, std::sqrt(20.0));
+  EXPECT_DOUBLE_EQ(first->learning_rate, 0.1);
+  EXPECT_NEAR(At(p, 0), 1.0 * 0.95 - 0.1, 1e-9);
+  EXPECT_NEAR(At(p, 1), -3.0 * 0.95 + 0.1, 1e-9);
+  SetGradient(p, {1.0, 0.0});
+  ASSERT_TRUE(optimizer.Update(1).ok());
+  const double ratio = (0.28 / 0.19) / std::sqrt(0.0496 / 0.0199);
+  EXPECT_NEAR(At(p, 0), 0.85 * 0.95 - 0.1 * ratio, 1e-7);
+}
+
+TEST(AdamWTest, VectorsDoNotDecay) {
+  NamedParameter p = Parameter({1.0}, /*matrix=*/false);
+  AdamW optimizer({p}, Options());
+  SetGradient(p, {2.0});
+  ASSERT_TRUE(optimizer.Update(0).ok());
+  EXPECT_NEAR(At(p, 0), 0.9, 1e-9);
+}
+
+// The norm is over all parameters: 3, 4 and 12 give 13; a bound of 6.5 halves
+// every gradient. The state shows it: the second update has gradient 0, so only
+// m and v of the first count, and their ratio does not depend on the scale;
+// hence epsilon is made large enough to see it.
+TEST(AdamWTest, ClippingScalesByTheGlobalNorm) {
+  AdamWOptions options = Options();
+  options.weight_decay = 0;
+  options.epsilon = 1.0;
+  options.clip = 6.5;
+  NamedParameter a = Parameter({0.0, 0.0}, true);
+  NamedParameter b = Parameter({0.0}, true);
+  AdamW optimizer({a, b}, options);
+  SetGradient(a, {3.0, 4.0});
+  SetGradient(b, {12.0});
+  auto result = optimizer.Update(0);
+  ASSERT_TRUE(result.ok());
+  EXPECT_DOUBLE_EQ(result->gradient_norm, 13.0);
+  EXPECT_NEAR(At(a, 0), -0.1 * 1.5 / 2.5, 1e-12);
+  EXPECT_NEAR(At(b, 0), -0.1 * 6.0 / 7.0, 1e-12);
+}
+
+TEST(AdamWTest, AGradientBelowTheBoundIsLeftAlone) {
+  AdamWOptions options = Options();
+  options.weight_decay = 0;
+  options.epsilon = 1.0;
+  options.clip = 6.5;
+  NamedParameter p = Parameter({0.0}, true);
+  AdamW optimizer({p}, options);
+  SetGradient(p, {3.0});
+  ASSERT_TRUE(optimizer.Update(0).ok());
+  EXPECT_NEAR(At(p, 0), -0.1 * 3.0 / 4.0, 1e-12);
+}
+
+TEST(AdamWTest, ANotFiniteGradientChangesNothing) {
+  NamedParameter a = Parameter({1.0}, true);
+  NamedParameter b = Parameter({1.0}, true);
+  AdamW optimizer({a, b}, Options());
+  SetGradient(a, {1.0});
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
+                           std::numeric_limits<double>::infinity()}) {
+    SetGradient(b, {bad});
+    EXPECT_EQ(optimizer.Update(0).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(At(a, 0), 1.0);
+    EXPECT_EQ(At(b, 0), 1.0);
+  }
+  // The state is untouched too: the next update is a first one.
+  SetGradient(b, {1.0});
+  ASSERT_TRUE(optimizer.Update(0).ok());
+  EXPECT_NEAR(At(a, 0), 0.95 - 0.1, 1e-9);
+}
+
+TEST(AdamWTest, AMissingGradientIsAnError) {
+  AdamW optimizer({Parameter({1.0}, true)}, Options());
+  EXPECT_EQ(optimizer.Update(0).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ScheduleTest, WarmUpIsLinearAndEndsAtThePeak) {
+  const Schedule schedule{.peak = 2.0, .warmup_steps = 4, .total_steps = 13};
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 0), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 3), 2.0);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 4), 2.0);
+}
+
+TEST(ScheduleTest, TheCosineIsHalfWayInTheMiddleAndStaysAtItsEnd) {
+  const Schedule schedule{
+      .peak = 2.0, .warmup_steps = 4, .total_steps = 13, .final_share = 0.1};
+  EXPECT_NEAR(LearningRate(schedule, 8), 2.0 * 0.55, 1e-12);
+  EXPECT_NEAR(LearningRate(schedule, 12), 0.2, 1e-12);
+  EXPECT_NEAR(LearningRate(schedule, 99), 0.2, 1e-12);
+}
+
+TEST(ScheduleTest, AWarmUpAsLongAsTheJobIsFine) {
+  const Schedule schedule{.peak = 1.0, .warmup_steps = 3, .total_steps = 3};
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 2), 1.0);
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

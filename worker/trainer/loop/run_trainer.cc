@@ -16,6 +16,7 @@
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/loop/abort_switch.h"
 #include "worker/trainer/loop/agent_link.h"
+#include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/fault.h"
 #include "worker/trainer/loop/plan_book.h"
@@ -25,7 +26,6 @@
 namespace evenstep::trainer {
 namespace {
 
-constexpr absl::Duration kShortestCollectiveTimeout = absl::Seconds(60);
 // From abandon to the end of the process, for a rank that is deep in a forward
 // pass or a collective whose abort hangs.
 constexpr absl::Duration kAbandonGrace = absl::Seconds(1);
@@ -76,8 +76,7 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   }
   GlooOptions options;
   options.listen_host = setup.listen_host;
-  options.timeout =
-      setup.spec.timeouts.collective.value_or(kShortestCollectiveTimeout);
+  options.timeout = CollectiveTimeout(setup.spec.timeouts, 0);
   return MakeGlooFactory(options, process->link.get());
 }
 
@@ -134,12 +133,13 @@ int ReportFinished(const TrainResult& result, AgentLink* link) {
 }
 
 int ReportFailure(const absl::Status& status, Process* process) {
+  // What an abort breaks is no news: the agent knows, and the log says it.
+  if (process->abort.fired()) return kExitAbandoned;
   const FailureReason reason = ReasonOf(status);
   Log(LogLevel::kError, "failed",
       {{"reason", FailureReasonName(reason)},
        {"step", StepOf(status)},
        {"message", status.message()}});
-  if (process->abort.fired()) return kExitAbandoned;
   v1::ToAgent message;
   v1::Failure* failure = message.mutable_failure();
   failure->set_reason(std::string(FailureReasonName(reason)));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/suspects.h"
 
@@ -70,6 +71,8 @@ absl::StatusOr<StepsDone> StepLoop::Run() {
     EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(step + look_ahead));
     EVENSTEP_ASSIGN_OR_RETURN(const NextStep next, PassGate(step));
     if (next.plan == nullptr) return StepsDone{step, step < total_steps_};
+    parts_.factory->SetTimeout(CollectiveTimeout(parts_.setup.spec.timeouts,
+                                                 next.plan->predicted_step_ns));
     EVENSTEP_RETURN_IF_ERROR(RunStep(next));
     gate_.Prepare(step + 1);
   }

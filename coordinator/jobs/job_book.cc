@@ -20,6 +20,13 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
       absl::ToUnixNanos(time));
 }
 
+void SortByArrival(std::vector<JobRecord*>& records) {
+  std::sort(records.begin(), records.end(),
+            [](const JobRecord* a, const JobRecord* b) {
+              return a->arrival < b->arrival;
+            });
+}
+
 }  // namespace
 
 absl::Status JobBook::Load() {
@@ -45,10 +52,17 @@ JobRecord* JobBook::Find(const std::string& job_id) {
 std::vector<JobRecord*> JobBook::All() {
   std::vector<JobRecord*> all;
   for (auto& [job_id, record] : records_) all.push_back(&record);
-  std::sort(all.begin(), all.end(), [](const JobRecord* a, const JobRecord* b) {
-    return a->arrival < b->arrival;
-  });
+  SortByArrival(all);
   return all;
+}
+
+std::vector<JobRecord*> JobBook::InState(JobState state) {
+  std::vector<JobRecord*> some;
+  for (auto& [job_id, record] : records_) {
+    if (record.status.state == state) some.push_back(&record);
+  }
+  SortByArrival(some);
+  return some;
 }
 
 absl::StatusOr<JobRecord*> JobBook::Create(const std::string& job_id,

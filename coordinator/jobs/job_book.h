@@ -40,6 +40,7 @@ class JobBook {
   JobRecord* Find(const std::string& job_id);
   // By arrival.
   std::vector<JobRecord*> All();
+  std::vector<JobRecord*> InState(JobState state);
 
   // Durable when it returns.
   absl::StatusOr<JobRecord*> Create(const std::string& job_id,

@@ -17,6 +17,7 @@ jobspec::JobSpec Spec() {
   spec.steps = 40;
   spec.look_ahead = 4;
   spec.data.max_length = 64;
+  spec.model.kv_heads = spec.model.heads;
   spec.memory.tokens_per_rank = 64;
   return spec;
 }

@@ -16,6 +16,7 @@
 namespace evenstep::coordinator {
 namespace {
 
+constexpr absl::Duration kGaugeInterval = absl::Milliseconds(200);
 constexpr size_t kMaxSpecBytes = 256 << 10;
 constexpr size_t kMaxJobIdBytes = 63;
 constexpr size_t kMaxCancelBytes = 4 << 10;
@@ -234,11 +235,7 @@ void Coordinator::HandleRendezvous(const v1::RendezvousRequest& request,
 }
 
 std::vector<JobRecord*> Coordinator::Queue() {
-  std::vector<JobRecord*> queue = book_.All();
-  std::erase_if(queue, [](const JobRecord* record) {
-    return record->status.state != JobState::kQueued;
-  });
-  return queue;
+  return book_.InState(JobState::kQueued);
 }
 
 void Coordinator::ShowSettling() {
@@ -301,6 +298,8 @@ void Coordinator::PumpFollowers() {
 }
 
 void Coordinator::UpdateGauges() {
+  if (Now() < next_gauges_) return;
+  next_gauges_ = Now() + kGaugeInterval;
   std::map<JobState, int> jobs;
   for (const JobRecord* record : book_.All()) ++jobs[record->status.state];
   parts_.metrics.SetJobs(jobs);
@@ -317,7 +316,19 @@ void Coordinator::UpdateGauges() {
   parts_.metrics.RemoveOld(Now(), options_.metrics_retention);
 }
 
+// A coordinator that was stopped for long has heard nobody: that is its own
+// silence, and every node with a stream gets one lease to be heard.
+void Coordinator::ForgiveOwnSleep() {
+  const absl::Duration slept = Now() - std::exchange(last_tick_, Now());
+  if (slept < options_.times.lease / 2) return;
+  for (const auto& [name, node] : nodes_.nodes()) {
+    if (node.link == nullptr) continue;
+    nodes_.Renew(*nodes_.NodeOf(node.link.get()), Now());
+  }
+}
+
 void Coordinator::Tick() {
+  ForgiveOwnSleep();
   for (const std::string& node : nodes_.TakeLost(Now())) {
     supervisor_.OnLost(node);
   }

@@ -80,6 +80,7 @@ class Coordinator {
   void ShowSettling();
   void Flush();
   void PumpFollowers();
+  void ForgiveOwnSleep();
   void UpdateGauges();
 
   const CoordinatorParts parts_;
@@ -91,7 +92,9 @@ class Coordinator {
   AttemptSupervisor supervisor_;
   // After a restart nodes first get one lease to say what they still run.
   absl::Duration allocate_from_;
+  absl::Duration last_tick_;
   absl::Duration next_flush_;
+  absl::Duration next_gauges_;
   bool shutting_down_ = false;
 };
 

@@ -284,6 +284,13 @@ TEST_F(CoordinatorTest, BadIdsAreRefused) {
   }
 }
 
+TEST_F(CoordinatorTest, AnEmptySpecIsRefused) {
+  v1::SubmitRequest request;
+  request.set_job_id("job");
+  EXPECT_EQ(coordinator_->Submit(request).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(CoordinatorTest, HalfAGangHoldsNoSlots) {
   a_ = Join("a");
   Submit("pair");
@@ -366,6 +373,15 @@ TEST_F(CoordinatorTest, ALostNodeFailsTheJobAndHoldsSlotsUntilItIsGone) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
   Pass(absl::Seconds(10), {a_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+}
+
+TEST_F(CoordinatorTest, ACoordinatorThatWasStoppedForLongLosesNobody) {
+  StartJob("job", 100);
+  clock_.Advance(absl::Minutes(3));  // its own SIGSTOP
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST") << "b stays silent";
 }
 
 TEST_F(CoordinatorTest, ARestartedAgentMeansItsTrainersAreGone) {

@@ -1,10 +1,13 @@
 #include "coordinator/server/job_service.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "base/version.h"
 #include "coordinator/server/job_errors.h"
 #include "rpc/server_stream.h"
+#include "rpc/transport.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -32,6 +35,13 @@ class StreamSink : public FollowSink<Message> {
   const std::shared_ptr<Stream> stream_;
 };
 
+// Ties a stream to its follower. Used on the loop's thread only: a stream may
+// end before the follower is known.
+struct Ticket {
+  int64_t follower = 0;
+  bool over = false;
+};
+
 }  // namespace
 
 template <typename Request, typename Response>
@@ -57,25 +67,28 @@ grpc::ServerWriteReactor<Message>* JobServiceImpl::Follow(
     const Request* request, Begin begin) {
   auto stream =
       rpc::ServerWriteStream<Message>::Create(context, parts_.streams);
-  // Written and read on the loop's thread only; 0 until the follower is known.
-  auto follower = std::make_shared<int64_t>(0);
+  auto ticket = std::make_shared<Ticket>();
   stream->Start({.on_drained =
-                     [this, follower] {
-                       parts_.loop.Post([this, follower] {
-                         parts_.coordinator.followers().Pump(*follower);
+                     [this, ticket] {
+                       parts_.loop.Post([this, ticket] {
+                         parts_.coordinator.followers().Pump(ticket->follower);
                        });
                      },
                  .on_done =
-                     [this, name, follower](absl::Status status) {
+                     [this, name, ticket](absl::Status status) {
                        parts_.metrics.CountRpc(name, status.code());
-                       parts_.loop.Post([this, follower] {
-                         parts_.coordinator.followers().Remove(*follower);
+                       parts_.loop.Post([this, ticket] {
+                         ticket->over = true;
+                         parts_.coordinator.followers().Remove(
+                             ticket->follower);
                        });
                      }});
   const bool posted =
-      parts_.loop.Post([this, begin, follower, request = *request,
+      parts_.loop.Post([this, begin, ticket, request = *request,
                         sink = std::make_shared<StreamSink<Message>>(stream)] {
-        *follower = (parts_.coordinator.followers().*begin)(request, sink);
+        if (ticket->over) return;
+        ticket->follower =
+            (parts_.coordinator.followers().*begin)(request, sink);
       });
   if (!posted) stream->Finish(ShuttingDown());
   return stream->reactor();
@@ -93,9 +106,11 @@ grpc::ServerUnaryReactor* JobServiceImpl::Get(grpc::CallbackServerContext*,
   return Unary("Get", &Coordinator::Get, request, response);
 }
 
-grpc::ServerUnaryReactor* JobServiceImpl::List(grpc::CallbackServerContext*,
-                                               const v1::ListRequest* request,
-                                               v1::ListResponse* response) {
+grpc::ServerUnaryReactor* JobServiceImpl::List(
+    grpc::CallbackServerContext* context, const v1::ListRequest* request,
+    v1::ListResponse* response) {
+  // Read by `evenstep version --server`.
+  context->AddInitialMetadata(rpc::kVersionMetadata, std::string(Version()));
   return Unary("List", &Coordinator::List, request, response);
 }
 

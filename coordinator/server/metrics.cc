@@ -95,6 +95,9 @@ Metrics::Metrics(absl::string_view version)
   AddGauges("evenstep_build_info", "Always 1")
       .Add({{"version", Label(version)}})
       .Set(1);
+  // There from the start, so that a rate over them never lacks its zero.
+  nodes_lost_.Add({});
+  store_errors_.Add({});
 }
 
 Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {

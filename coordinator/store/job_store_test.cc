@@ -197,7 +197,7 @@ TEST_F(JobStoreTest, AFileThatIsNoDatabaseIsRefused) {
 TEST_F(JobStoreTest, ADamagedPageIsRefused) {
   {
     auto store = Open(path_);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 60; ++i) {
       JobRecord record = Record("job-" + std::to_string(i));
       ASSERT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
     }

@@ -14,6 +14,7 @@ v1::SubmitRequest SmallJob(const std::string& job_id, int ranks,
   spec.steps = steps;
   spec.ranks = ranks;
   spec.look_ahead = 4;
+  spec.model.kv_heads = spec.model.heads;
   spec.memory.tokens_per_rank = 64;
   spec.timeouts.start = absl::Seconds(60);
   spec.timeouts.stop = absl::Seconds(5);

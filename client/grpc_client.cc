@@ -11,12 +11,11 @@
 #include "client/submission.h"
 #include "rpc/channel.h"
 #include "rpc/errors.h"
+#include "rpc/transport.h"
 #include "wire/job_spec_proto.h"
 
 namespace evenstep::client {
 namespace {
-
-constexpr char kVersionKey[] = "evenstep-version";
 
 // Says whom we could not reach: gRPC's own sentence names a socket error only.
 absl::Status Explain(const absl::Status& status, const std::string& address) {
@@ -225,30 +224,30 @@ absl::Status GrpcClient::Logs(const std::string& job_id,
   return ResumeLogs(source, options, &retry, handler);
 }
 
-absl::Status GrpcClient::CheckHealth(std::string* version) {
+absl::Status GrpcClient::Health() {
   bool serving = false;
   EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
-    const grpc::Status status = CheckHealthOnce(channel_, context, &serving);
-    const auto& metadata = context->GetServerInitialMetadata();
-    auto found = metadata.find(kVersionKey);
-    if (status.ok() && found != metadata.end()) {
-      version->assign(found->second.data(), found->second.size());
-    }
-    return status;
+    return CheckHealthOnce(channel_, context, &serving);
   }));
   if (serving) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       "the coordinator at ", options_.coordinator, " does not serve now"));
 }
 
-absl::Status GrpcClient::Health() {
-  std::string version;
-  return CheckHealth(&version);
-}
-
 absl::StatusOr<std::string> GrpcClient::ServerVersion() {
   std::string version;
-  EVENSTEP_RETURN_IF_ERROR(CheckHealth(&version));
+  v1::ListRequest request;
+  request.set_page_size(1);
+  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
+    v1::ListResponse response;
+    const grpc::Status status = stub_->List(context, request, &response);
+    const auto& metadata = context->GetServerInitialMetadata();
+    const auto found = metadata.find(rpc::kVersionMetadata);
+    if (status.ok() && found != metadata.end()) {
+      version.assign(found->second.data(), found->second.size());
+    }
+    return status;
+  }));
   if (version.empty()) {
     return absl::UnimplementedError("the coordinator does not say its version");
   }

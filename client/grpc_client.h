@@ -44,8 +44,6 @@ class GrpcClient : public Client {
   absl::Status OpenLogs(const std::string& job_id, int64_t after_sequence,
                         const LogOptions& options, const StreamOptions& stream,
                         const LogHandler& handler);
-  // One health check; `version` gets what the coordinator says of itself.
-  absl::Status CheckHealth(std::string* version);
 
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;

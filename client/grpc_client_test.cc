@@ -29,6 +29,7 @@ class Service final : public v1::JobService::Service {
   std::atomic<int> num_submits{0};
   std::atomic<int> num_watches{0};
   grpc::Status get_status;
+  bool says_version = true;
   std::vector<std::string> submitted_ids;
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
@@ -49,6 +50,12 @@ class Service final : public v1::JobService::Service {
     response->mutable_job()->set_job_id(request->job_id());
     response->mutable_job()->set_state(v1::JOB_STATE_SUCCEEDED);
     return get_status;
+  }
+
+  grpc::Status List(grpc::ServerContext* context, const v1::ListRequest*,
+                    v1::ListResponse*) override {
+    if (says_version) context->AddInitialMetadata("evenstep-version", "9.8.7");
+    return grpc::Status::OK;
   }
 
   // Three events and two steps; the first connection breaks in their midst.
@@ -194,7 +201,9 @@ TEST_F(GrpcClientTest, HealthIsOkWhileTheServerServes) {
   EXPECT_TRUE(absl::IsUnavailable(MakeClient()->Health()));
 }
 
-TEST_F(GrpcClientTest, AServerWithoutAVersionIsUnimplemented) {
+TEST_F(GrpcClientTest, AServerSaysItsVersionOrIsUnimplemented) {
+  EXPECT_EQ(*MakeClient()->ServerVersion(), "9.8.7");
+  service_.says_version = false;
   EXPECT_TRUE(absl::IsUnimplemented(MakeClient()->ServerVersion().status()));
 }
 

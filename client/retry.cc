@@ -9,7 +9,7 @@ namespace evenstep::client {
 namespace {
 
 constexpr BackoffOptions kBackoff = {.first = absl::Milliseconds(100),
-                                     .cap = absl::Seconds(2)};
+                                     .cap = absl::Seconds(1)};
 
 }  // namespace
 
@@ -44,8 +44,10 @@ absl::Status Retry::WaitBeforeNextTry(const absl::Status& failure) {
   if (options_.stop.stop_requested()) return absl::CancelledError("stopped");
   if (!absl::IsUnavailable(failure)) return failure;
   failing_since_ = std::min(failing_since_, clock_.Monotonic());
-  const absl::Duration wait = backoff_.Next();
-  if (clock_.Monotonic() - failing_since_ + wait > budget_) return failure;
+  const absl::Duration left = budget_ - (clock_.Monotonic() - failing_since_);
+  if (left <= absl::ZeroDuration()) return failure;
+  // The last try is made at the very end of the budget.
+  const absl::Duration wait = std::min(backoff_.Next(), left);
   if (clock_.Wall() + wait > options_.deadline) {
     return absl::DeadlineExceededError(failure.message());
   }

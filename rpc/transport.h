@@ -17,6 +17,9 @@ inline constexpr absl::Duration kMinPingInterval = absl::Seconds(5);
 // Largest message either end accepts: a plan of many thousand samples fits.
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
+// Initial metadata of JobService.List: the server's version.
+inline constexpr char kVersionMetadata[] = "evenstep-version";
+
 }  // namespace evenstep::rpc
 
 #endif  // EVENSTEP_RPC_TRANSPORT_H_

@@ -96,7 +96,7 @@ void AddGlobal(CLI::App* app, GlobalOptions* global) {
       ->type_name("FORMAT");
   app->add_flag("-q,--quiet", global->quiet, "No progress and no messages");
   AddDuration(app, "--retry-for", &global->retry_for,
-              "How long to try again when no coordinator answers (5s)");
+              "How long to try again when no coordinator answers (10s)");
 }
 
 // The command line: one object, because CLI11 keeps addresses of what it fills.

@@ -21,7 +21,7 @@ struct GlobalOptions {
   std::string coordinator = "127.0.0.1:7070";
   OutputFormat format = OutputFormat::kTable;
   bool quiet = false;
-  absl::Duration retry_for = absl::Seconds(5);
+  absl::Duration retry_for = absl::Seconds(10);
 };
 
 class Output {

@@ -146,7 +146,6 @@ class CoordinatorServerTest : public ::testing::Test {
     folder_ = mkdtemp(name.data());
     settings_.listen = "127.0.0.1:0";
     settings_.store_path = folder_ + "/store.db";
-    settings_.metrics_listen = "127.0.0.1:0";
     settings_.options.times.lease = absl::Seconds(2);
     Start();
   }
@@ -350,6 +349,8 @@ TEST_F(CoordinatorServerTest, AMessageBeforeHelloEndsTheStream) {
 }
 
 TEST_F(CoordinatorServerTest, TakenPortsAndRemoteAddressesAreRefused) {
+  settings_.metrics_listen = "127.0.0.1:0";
+  Start();
   CoordinatorSettings other = settings_;
   other.store_path = ":memory:";
   other.metrics_listen = absl::StrCat("127.0.0.1:", server_->metrics_port());

@@ -38,6 +38,7 @@ class LocalRun {
 
   ExitCode Run(const LocalJob& local) {
     absl::StatusOr<Job> ended = RunJob(local);
+    client_.reset();  // an open connection would hold the coordinator up
     if (cluster_) cluster_->Stop();
     if (command_.keep) {
       folder_.Keep();

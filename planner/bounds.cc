@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/planner.h"
+
 namespace evenstep::planner {
 namespace {
 
@@ -13,9 +15,13 @@ int64_t CeilDivide(int128 numerator, int64_t denominator) {
 }
 
 // Speed of the fastest block of a degree: that of its slowest rank.
-int64_t FastestBlockSpeed(const CostModel& costs, int num_ranks, int degree) {
+int64_t FastestBlockSpeed(const PlanRequest& request, const CostModel& costs,
+                          int degree) {
+  const int num_ranks = request.cluster.num_ranks();
+  if (request.cluster.rank_speed.empty()) return costs.BlockSpeed({0, 1});
   int64_t fastest = 0;
-  for (const Block& block : AlignedBlocks(num_ranks, degree)) {
+  for (const Block& block :
+       BlocksOf(num_ranks, degree, request.options.blocks)) {
     fastest = std::max(fastest, costs.BlockSpeed(block));
   }
   return fastest;
@@ -37,6 +43,51 @@ int64_t SpreadNs(int64_t rank_ns, const CostModel& costs) {
   return CeilDivide(int128{rank_ns} << kSpeedFractionBits, costs.TotalSpeed());
 }
 
+// What the rounds cost whatever they hold. Under per_round every rank pays the
+// fixed cost of every round, and memory forces a number of rounds, so that the
+// cost is taken off the step and off the samples' shares, and the rest is
+// bounded as ever. Under per_step all three are 0.
+struct RoundCosts {
+  int64_t all_ns = 0;     // of all rounds
+  int64_t others_ns = 0;  // of all but one, that of the sample at hand
+  int64_t shares_ns = 0;  // rank-time that the cost table holds for it
+};
+
+int64_t PlacesNeeded(const PlanRequest& request) {
+  int64_t tokens = 0;
+  for (const Sample& sample : request.samples) tokens += sample.length;
+  return CeilDivide(tokens, request.memory.tokens_per_rank);
+}
+
+int64_t LeastFixedNs(const PlanRequest& request, const CostModel& costs) {
+  const int64_t speed = FastestBlockSpeed(request, costs, 1);
+  return static_cast<int64_t>((int128{costs.FixedNs(1)} << kSpeedFractionBits) /
+                              speed);
+}
+
+RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs) {
+  RoundCosts rounds;
+  if (request.options.sync == SyncMode::kPerStep) return rounds;
+  const int64_t num_rounds =
+      CeilDivide(PlacesNeeded(request), request.cluster.num_ranks());
+  const int64_t round_ns = LeastFixedNs(request, costs);
+  rounds.all_ns = num_rounds * round_ns;
+  rounds.others_ns = rounds.all_ns - round_ns;
+  for (const Sample& sample : request.samples) {
+    rounds.shares_ns += CeilDivide(int128{costs.FixedNs(1)} * sample.length,
+                                   request.memory.tokens_per_rank);
+  }
+  return rounds;
+}
+
+int64_t AreaNs(const CostTable& table, const CostModel& costs,
+               const RoundCosts& rounds, int64_t limit_ns) {
+  const int64_t rank_ns = LeastRankNs(table, limit_ns);
+  if (rank_ns == kForever) return kForever;
+  return rounds.all_ns +
+         SpreadNs(std::max<int64_t>(0, rank_ns - rounds.shares_ns), costs);
+}
+
 int64_t LongestNs(const CostTable& table) {
   int64_t longest_ns = 0;
   for (int i = 0; i < table.num_samples(); ++i) {
@@ -51,24 +102,18 @@ int64_t LongestNs(const CostTable& table) {
 
 // A micro-batch of degree d holds at most d * cap tokens and occupies d ranks,
 // so tokens / cap places are needed, and the busiest rank has its share.
-int64_t MemoryNs(const PlanRequest& request, const CostModel& costs,
-                 const CostTable& table) {
-  int64_t tokens = 0;
-  for (const Sample& sample : request.samples) tokens += sample.length;
-  const int num_ranks = request.cluster.num_ranks();
-  const int64_t places = CeilDivide(tokens, request.memory.tokens_per_rank);
-  const int64_t least_fixed_ns = CostModel::AtSpeed(
-      table.fixed_ns(0), FastestBlockSpeed(costs, num_ranks, 1));
-  return CeilDivide(places, num_ranks) * least_fixed_ns;
+int64_t MemoryNs(const PlanRequest& request, const CostModel& costs) {
+  return CeilDivide(PlacesNeeded(request), request.cluster.num_ranks()) *
+         LeastFixedNs(request, costs);
 }
 
 // Bisection between a time that is known to be impossible and one that is not
 // shown to be. Stops at one part in a million: the answer stays a bound.
 int64_t DestructiveNs(const CostTable& table, const CostModel& costs,
-                      int64_t simple_bound_ns) {
+                      const RoundCosts& rounds, int64_t simple_bound_ns) {
   auto possible = [&](int64_t limit_ns) {
-    const int64_t rank_ns = LeastRankNs(table, limit_ns);
-    return rank_ns != kForever && SpreadNs(rank_ns, costs) <= limit_ns;
+    return AreaNs(table, costs, rounds, limit_ns - rounds.others_ns) <=
+           limit_ns;
   };
   if (possible(simple_bound_ns)) return simple_bound_ns;
   int64_t impossible_ns = simple_bound_ns;
@@ -89,7 +134,7 @@ int64_t DestructiveNs(const CostTable& table, const CostModel& costs,
 }  // namespace
 
 CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
-    : degrees_(LegalDegreesFor(request.cluster.num_ranks(), request.model)) {
+    : degrees_(LegalDegrees(request)) {
   const auto& samples = request.samples;
   order_.resize(samples.size());
   std::iota(order_.begin(), order_.end(), 0);
@@ -115,8 +160,7 @@ void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
   const int degree = degrees_[level];
   const int64_t fixed_ns = costs.FixedNs(degree);
   const int64_t capacity = CapacityTokens(request.memory, degree);
-  const int64_t speed =
-      FastestBlockSpeed(costs, request.cluster.num_ranks(), degree);
+  const int64_t speed = FastestBlockSpeed(request, costs, degree);
   capacity_tokens_.push_back(capacity);
   fixed_ns_.push_back(fixed_ns);
   for (int i = 0; i < num_samples(); ++i) {
@@ -143,15 +187,16 @@ int CostTable::BestLevel(int i, int64_t limit_ns) const {
 LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,
                              const CostTable& table) {
   LowerBound bound;
-  int64_t best_ns = SpreadNs(LeastRankNs(table, kForever), costs);
+  const RoundCosts rounds = CostsOfRounds(request, costs);
+  int64_t best_ns = AreaNs(table, costs, rounds, kForever);
   auto raise = [&](int64_t ns, BoundKind kind) {
     if (ns <= best_ns) return;
     best_ns = ns;
     bound.kind = kind;
   };
-  raise(LongestNs(table), BoundKind::kLongest);
-  raise(MemoryNs(request, costs, table), BoundKind::kMemory);
-  raise(DestructiveNs(table, costs, best_ns), BoundKind::kDestructive);
+  raise(LongestNs(table) + rounds.others_ns, BoundKind::kLongest);
+  raise(MemoryNs(request, costs), BoundKind::kMemory);
+  raise(DestructiveNs(table, costs, rounds, best_ns), BoundKind::kDestructive);
   bound.step_ns = best_ns + request.time.step_fixed_ns;
   return bound;
 }

@@ -14,6 +14,12 @@
 // Rank-time of sample s at degree d is d * SampleNs plus its share of the
 // micro-batch's fixed cost, d * FixedNs * s / capacity(d): a micro-batch cannot
 // hold more than its capacity, so the shares never exceed what is paid.
+//
+// Under per_round memory forces at least ceil(tokens / (ranks * cap)) rounds.
+// Each costs the fixed time c0 and, of every sample in it, what goes beyond; so
+// a step is at least rounds * c0 + W, where W is the smallest time in which
+// every sample ends (c0 apart) and into which the rank-times (c0's share apart)
+// fit.
 
 #include <cstdint>
 #include <vector>

@@ -94,6 +94,31 @@ TEST(BoundsTest, NeverExceedsTheOptimumOfSmallCases) {
   EXPECT_GT(solved, 200);
 }
 
+TEST(BoundsTest, NeverExceedsTheOptimumOfSmallStepsInRounds) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {4, 4});
+    request.options.sync = SyncMode::kPerRound;
+    request.options.blocks =
+        seed % 2 == 0 ? BlockShape::kAligned : BlockShape::kContiguous;
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    if (!optimum_ns.ok()) continue;
+    ++solved;
+    EXPECT_LE(BoundOf(request).step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 200);
+}
+
+TEST(BoundsTest, CountsTheRoundsThatMemoryForces) {
+  // 30 tokens of 4 ranks with room for 3 each: three rounds at 1 s; 30 s of
+  // work spread over four ranks.
+  PlanRequest request = testing::SimpleRequest(4, 3, {10, 10, 10});
+  request.time.linear_ns_per_token = 1e9;
+  request.time.micro_batch_fixed_ns = 1'000'000'000;
+  request.options.sync = SyncMode::kPerRound;
+  EXPECT_EQ(BoundOf(request).step_ns, 10'500'000'000);
+}
+
 TEST(BoundsTest, NamesTheAreaWhereRanksAreSimplyFull) {
   std::vector<int64_t> lengths(64, 10);
   const LowerBound bound = BoundOf(testing::SimpleRequest(2, 1000, lengths));

@@ -60,6 +60,9 @@ absl::Status CheckBlock(const PlanRequest& request, const std::string& name,
     return Broken(absl::StrCat(name, " has degree ", batch.degree,
                                ", which the heads do not allow"));
   }
+  if (request.options.blocks == BlockShape::kContiguous) {
+    return absl::OkStatus();
+  }
   const bool power_of_two = (batch.degree & (batch.degree - 1)) == 0;
   const bool aligned = power_of_two && batch.first_rank % batch.degree == 0;
   if (!aligned && batch.degree != world) {
@@ -182,6 +185,34 @@ absl::Status CheckMicroBatches(const PlanRequest& request, const Plan& plan) {
   return absl::OkStatus();
 }
 
+// Rounds count up from 0 without a gap, and blocks of a round are disjoint.
+absl::Status CheckRounds(const PlanRequest& request, const Plan& plan) {
+  int round = 0;
+  std::vector<bool> taken(WorldOf(request), false);
+  for (size_t k = 0; k < plan.micro_batches.size(); ++k) {
+    const MicroBatch& batch = plan.micro_batches[k];
+    const bool next = k > 0 && batch.round == round + 1;
+    if (request.options.sync == SyncMode::kPerStep
+            ? batch.round != 0
+            : batch.round != round && !next) {
+      return Broken(absl::StrCat(Name(k, batch), " stands in round ",
+                                 batch.round, " after round ", round));
+    }
+    if (request.options.sync == SyncMode::kPerStep) continue;
+    if (next) taken.assign(taken.size(), false);
+    round = batch.round;
+    for (int rank = 0; rank < batch.degree; ++rank) {
+      if (taken[batch.first_rank + rank]) {
+        return Broken(absl::StrCat(Name(k, batch), " is not the only one of ",
+                                   "rank ", batch.first_rank + rank,
+                                   " in round ", round));
+      }
+      taken[batch.first_rank + rank] = true;
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool Near(double a, double b) { return std::abs(a - b) <= 1e-9; }
 
 // Runs the plan on an idle cluster and compares what it says of itself.
@@ -190,9 +221,14 @@ absl::Status CheckStep(const PlanRequest& request, const Plan& plan) {
   const int64_t step_fixed_ns = request.time.step_fixed_ns;
   std::vector<int64_t> free_ns(world, 0);
   std::vector<int64_t> busy_ns(world, step_fixed_ns);
-  int64_t last_ns = 0;
+  int64_t last_ns = 0, round_start_ns = 0;
+  int round = 0;
   for (const MicroBatch& batch : plan.micro_batches) {
-    int64_t start_ns = 0;
+    if (batch.round != round) {
+      round = batch.round;
+      round_start_ns = last_ns;
+    }
+    int64_t start_ns = round_start_ns;
     for (int rank = 0; rank < batch.degree; ++rank) {
       start_ns = std::max(start_ns, free_ns[batch.first_rank + rank]);
     }
@@ -266,6 +302,7 @@ absl::Status CheckDigest(const PlanRequest& request, const Plan& plan) {
   for (const MicroBatch& batch : plan.micro_batches) {
     HashWord(hash, batch.first_rank);
     HashWord(hash, batch.degree);
+    HashWord(hash, batch.round);
     HashWord(hash, batch.recompute_layers);
     HashWord(hash, batch.padded_tokens);
     HashWord(hash, batch.samples.size());
@@ -284,6 +321,7 @@ absl::Status CheckPlan(const PlanRequest& request, const Plan& plan) {
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
   EVENSTEP_RETURN_IF_ERROR(CheckSamples(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckMicroBatches(request, plan));
+  EVENSTEP_RETURN_IF_ERROR(CheckRounds(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckStep(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckTotals(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckBound(request, plan));

@@ -31,12 +31,23 @@ bool ShouldFit(const PlanRequest& request) {
          request.memory.tokens_per_rank * LegalDegrees(request).back();
 }
 
+// Every sync mode and block shape in turn.
+PlanRequest RandomRequestOf(uint64_t seed) {
+  PlanRequest request = testing::RandomRequest(seed, {});
+  request.options.sync =
+      seed % 2 == 0 ? SyncMode::kPerStep : SyncMode::kPerRound;
+  request.options.blocks =
+      seed % 3 == 0 ? BlockShape::kContiguous : BlockShape::kAligned;
+  if (seed % 5 != 0) request.options.work_budget = 2000;
+  return request;
+}
+
 class CheckerPolicyTest : public ::testing::TestWithParam<Policy> {};
 
 TEST_P(CheckerPolicyTest, PassesEveryPlanOfThousandsOfRandomRequests) {
   int planned = 0;
   for (uint64_t seed = 0; seed < kNumRequests; ++seed) {
-    PlanRequest request = testing::RandomRequest(seed, {});
+    PlanRequest request = RandomRequestOf(seed);
     request.options.policy = GetParam();
     auto plan = MakePlan(request);
     ASSERT_EQ(plan.ok(), ShouldFit(request))
@@ -61,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(EveryPolicy, CheckerPolicyTest,
 TEST(CheckerTest, CatchesEveryPlantedCorruption) {
   std::map<std::string, int> planted;
   for (uint64_t seed = 0; seed < 300; ++seed) {
-    PlanRequest request = testing::RandomRequest(seed, {});
-    request.options.policy = kPolicies[seed % 4];
+    PlanRequest request = RandomRequestOf(seed);
+    request.options.policy = kPolicies[seed / 6 % 4];
     auto plan = MakePlan(request);
     if (!plan.ok()) continue;
     for (const auto& corruption : testing::AllCorruptions()) {

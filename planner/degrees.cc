@@ -36,9 +36,10 @@ absl::Status TooLong(const std::string& what, int64_t tokens, int num_ranks,
 }
 
 absl::StatusOr<int> SmallestDegreeFor(const std::string& what, int64_t tokens,
-                                      int num_ranks, const ModelShape& model,
-                                      const MemoryModel& memory) {
-  const std::vector<int> degrees = LegalDegreesFor(num_ranks, model);
+                                      const PlanRequest& request) {
+  const int num_ranks = request.cluster.num_ranks();
+  const MemoryModel& memory = request.memory;
+  const std::vector<int> degrees = LegalDegrees(request);
   for (int degree : degrees) {
     if (tokens <= CapacityTokens(memory, degree)) return degree;
   }
@@ -58,8 +59,15 @@ bool HeadsAllow(const ModelShape& model, int degree) {
   return model.kv_heads % degree == 0 || degree % model.kv_heads == 0;
 }
 
-std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model) {
+std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
+                                 BlockShape shape) {
   std::vector<int> degrees;
+  if (shape == BlockShape::kContiguous) {
+    for (int degree = 1; degree <= num_ranks; ++degree) {
+      if (ModelAllows(model, degree)) degrees.push_back(degree);
+    }
+    return degrees;
+  }
   int degree = 1;
   for (; degree <= num_ranks; degree *= 2) {
     if (ModelAllows(model, degree)) degrees.push_back(degree);
@@ -72,12 +80,22 @@ std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model) {
 }
 
 std::vector<int> LegalDegrees(const PlanRequest& request) {
-  return LegalDegreesFor(request.cluster.num_ranks(), request.model);
+  return LegalDegreesFor(request.cluster.num_ranks(), request.model,
+                         request.options.blocks);
 }
 
 std::vector<Block> AlignedBlocks(int num_ranks, int degree) {
   std::vector<Block> blocks;
   for (int first = 0; first + degree <= num_ranks; first += degree) {
+    blocks.push_back({first, degree});
+  }
+  return blocks;
+}
+
+std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape) {
+  if (shape == BlockShape::kAligned) return AlignedBlocks(num_ranks, degree);
+  std::vector<Block> blocks;
+  for (int first = 0; first + degree <= num_ranks; ++first) {
     blocks.push_back({first, degree});
   }
   return blocks;
@@ -97,16 +115,13 @@ absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
   const std::string what =
       stated > 0 ? "the run's longest possible sample (run.max_length)"
                  : absl::StrCat("sample ", longest.id);
-  return SmallestDegreeFor(what, stated > 0 ? stated : longest.length,
-                           request.cluster.num_ranks(), request.model,
-                           request.memory);
+  return SmallestDegreeFor(what, stated > 0 ? stated : longest.length, request);
 }
 
 absl::Status CheckSamplesFit(const PlanRequest& request) {
   const Sample& longest = LongestSample(request);
   return SmallestDegreeFor(absl::StrCat("sample ", longest.id), longest.length,
-                           request.cluster.num_ranks(), request.model,
-                           request.memory)
+                           request)
       .status();
 }
 
@@ -118,8 +133,7 @@ absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
   request.model = model;
   request.memory = memory;
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
-  return SmallestDegreeFor("a sample of max_length", max_length,
-                           cluster.num_ranks(), model, memory)
+  return SmallestDegreeFor("a sample of max_length", max_length, request)
       .status();
 }
 

@@ -9,6 +9,7 @@
 // d and ends within the world; the whole world is a block too, if its size is a
 // legal degree. So two blocks are nested or disjoint, for every world size: on
 // 6 ranks a block of 4 leaves one of 2.
+// Contiguous blocks: any degree that the model allows, from any rank.
 
 #include <cstdint>
 #include <vector>
@@ -31,10 +32,12 @@ struct Block {
 bool HeadsAllow(const ModelShape& model, int degree);
 
 // As LegalDegrees of planner.h: ascending, 1 always among them.
-std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model);
+std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
+                                 BlockShape shape);
 
 // Blocks of one degree, by first rank. `degree` must be legal.
 std::vector<Block> AlignedBlocks(int num_ranks, int degree);
+std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape);
 
 // Tokens of a micro-batch after Ulysses padding: up to a multiple of `degree`.
 int64_t PaddedTokens(int64_t tokens, int64_t degree);

@@ -29,14 +29,16 @@ TEST(DegreesTest, FortyHeadsWithEightKvHeads) {
     if (HeadsAllow(Heads(40, 8), degree)) allowed.push_back(degree);
   }
   EXPECT_THAT(allowed, ElementsAre(1, 2, 4, 8, 40));
-  EXPECT_THAT(LegalDegreesFor(40, Heads(40, 8)), ElementsAre(1, 2, 4, 8, 40));
+  EXPECT_THAT(LegalDegreesFor(40, Heads(40, 8), BlockShape::kAligned),
+              ElementsAre(1, 2, 4, 8, 40));
 }
 
 // cases.md, Padding 34.
 TEST(DegreesTest, TwelveHeadsSplitByFourAndTwentyEightNotByEight) {
   EXPECT_TRUE(HeadsAllow(Heads(12, 12), 4));
   EXPECT_FALSE(HeadsAllow(Heads(28, 4), 8));
-  EXPECT_THAT(LegalDegreesFor(8, Heads(28, 4)), ElementsAre(1, 2, 4));
+  EXPECT_THAT(LegalDegreesFor(8, Heads(28, 4), BlockShape::kAligned),
+              ElementsAre(1, 2, 4));
 }
 
 // cases.md, Padding 35: heads come with each request, nothing is remembered.
@@ -50,16 +52,21 @@ TEST(DegreesTest, TwoModelsNeverSeeEachOthersHeads) {
 }
 
 TEST(DegreesTest, AWorldThatIsNoPowerOfTwoIsABlockIfTheHeadsAllowIt) {
-  EXPECT_THAT(LegalDegreesFor(6, Heads(12, 12)), ElementsAre(1, 2, 4, 6));
-  EXPECT_THAT(LegalDegreesFor(6, Heads(16, 16)), ElementsAre(1, 2, 4));
-  EXPECT_THAT(LegalDegreesFor(1, Heads(16, 16)), ElementsAre(1));
+  EXPECT_THAT(LegalDegreesFor(6, Heads(12, 12), BlockShape::kAligned),
+              ElementsAre(1, 2, 4, 6));
+  EXPECT_THAT(LegalDegreesFor(6, Heads(16, 16), BlockShape::kAligned),
+              ElementsAre(1, 2, 4));
+  EXPECT_THAT(LegalDegreesFor(1, Heads(16, 16), BlockShape::kAligned),
+              ElementsAre(1));
 }
 
 TEST(DegreesTest, ForcedDegreesReplaceTheHeadsButNotTheBlocks) {
   ModelShape model = Heads(7, 7);
   model.forced_degrees = {2, 3, 4, 8};
-  EXPECT_THAT(LegalDegreesFor(8, model), ElementsAre(1, 2, 4, 8));
-  EXPECT_THAT(LegalDegreesFor(3, model), ElementsAre(1, 2, 3));
+  EXPECT_THAT(LegalDegreesFor(8, model, BlockShape::kAligned),
+              ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(LegalDegreesFor(3, model, BlockShape::kAligned),
+              ElementsAre(1, 2, 3));
 }
 
 // cases.md, Groups 18.

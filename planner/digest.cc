@@ -9,6 +9,7 @@ uint64_t PlanDigest(const std::vector<Sample>& samples,
   for (const MicroBatch& micro_batch : micro_batches) {
     hash.Add(micro_batch.first_rank);
     hash.Add(micro_batch.degree);
+    hash.Add(micro_batch.round);
     hash.Add(micro_batch.recompute_layers);
     hash.Add(micro_batch.padded_tokens);
     hash.Add(static_cast<int64_t>(micro_batch.samples.size()));

@@ -6,9 +6,9 @@
 // Stateless.
 //
 // Canonical bytes: little-endian 64-bit integers: the number of micro-batches,
-// then for each its first rank, degree, recomputed layers, padded tokens,
-// number of samples, and the samples' ids in order. Predictions are left out:
-// they change nothing that a rank does.
+// then for each its first rank, degree, round, recomputed layers, padded
+// tokens, number of samples, and the samples' ids in order. Predictions are
+// left out: they change nothing that a rank does.
 
 #include <cstdint>
 #include <vector>

@@ -36,10 +36,16 @@ int64_t PredictNs(const PlanRequest& request, const CostModel& costs,
 // When each rank is free, as micro-batches are run in order.
 class Timeline {
  public:
-  explicit Timeline(int num_ranks)
-      : free_ns_(num_ranks, 0), busy_ns_(num_ranks, 0) {}
+  explicit Timeline(const PlanRequest& request)
+      : sync_(request.options.sync),
+        free_ns_(request.cluster.num_ranks(), 0),
+        busy_ns_(request.cluster.num_ranks(), 0) {}
 
-  void Run(const Block& block, int64_t duration_ns) {
+  void Run(const Block& block, int round, int64_t duration_ns) {
+    if (sync_ == SyncMode::kPerRound && round != round_) {
+      std::fill(free_ns_.begin(), free_ns_.end(), EndNs());
+      round_ = round;
+    }
     const auto first = free_ns_.begin() + block.first_rank;
     const auto last = first + block.degree;
     const int64_t end_ns = *std::max_element(first, last) + duration_ns;
@@ -54,6 +60,8 @@ class Timeline {
   std::vector<int64_t> TakeBusyNs() { return std::move(busy_ns_); }
 
  private:
+  const SyncMode sync_;
+  int round_ = 0;
   std::vector<int64_t> free_ns_;
   std::vector<int64_t> busy_ns_;
 };
@@ -63,6 +71,9 @@ MicroBatch ToMicroBatch(const PlanRequest& request, const CostModel& costs,
   MicroBatch micro_batch;
   micro_batch.first_rank = placement.block.first_rank;
   micro_batch.degree = placement.block.degree;
+  if (request.options.sync == SyncMode::kPerRound) {
+    micro_batch.round = placement.round;
+  }
   micro_batch.recompute_layers = request.options.recompute_layers;
   micro_batch.padded_tokens = PaddedTokens(
       SizeOf(request, placement.samples).tokens, micro_batch.degree);
@@ -94,9 +105,10 @@ double PaddingRatio(const PlanRequest& request,
 
 int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
                       const std::vector<Placement>& placements) {
-  Timeline timeline(request.cluster.num_ranks());
+  Timeline timeline(request);
   for (const Placement& placement : placements) {
-    timeline.Run(placement.block, PredictNs(request, costs, placement));
+    timeline.Run(placement.block, placement.round,
+                 PredictNs(request, costs, placement));
   }
   return timeline.EndNs() + request.time.step_fixed_ns;
 }
@@ -104,13 +116,14 @@ int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
 Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
                const LowerBound& bound, std::vector<Placement> placements) {
   Plan plan;
-  Timeline timeline(request.cluster.num_ranks());
+  Timeline timeline(request);
   plan.micro_batches.reserve(placements.size());
   for (Placement& placement : placements) {
     const Block block = placement.block;
+    const int round = placement.round;
     plan.micro_batches.push_back(
         ToMicroBatch(request, costs, std::move(placement)));
-    timeline.Run(block, plan.micro_batches.back().predicted_ns);
+    timeline.Run(block, round, plan.micro_batches.back().predicted_ns);
   }
   for (const Sample& sample : request.samples) {
     plan.trained_tokens += sample.trained_tokens;

@@ -7,6 +7,7 @@
 //
 // per_step: a micro-batch starts when all its ranks are free; the step ends
 // when the last one ends, plus the step's fixed cost. No barrier in between.
+// per_round: a round starts when the one before has ended on every rank.
 
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace evenstep::planner {
 struct Placement {
   Block block;
   std::vector<int> samples;  // indices into the request
+  int round = 0;             // ascending; read under per_round only
 };
 
 // Step time alone, fixed cost included.

@@ -1,7 +1,8 @@
-// `even`: load balancing on the tree of blocks (block_tree.h). Small steps are
-// solved exactly; others are filled level by level for some target times, and
-// the best fills improved. The other policies are candidates too, so `even` is
-// never slower than they are.
+// `even`, per_step and aligned: load balancing on the tree of blocks
+// (block_tree.h); everything else goes by rounds (even_rounds.h). Small steps
+// are solved exactly; others are filled level by level for some target times,
+// and the best fills improved. The other policies are candidates too, so `even`
+// is never slower than they are.
 
 #include <algorithm>
 #include <array>
@@ -10,10 +11,12 @@
 #include <vector>
 
 #include "planner/block_tree.h"
+#include "planner/even_rounds.h"
 #include "planner/exact.h"
 #include "planner/kicks.h"
 #include "planner/level_fill.h"
 #include "planner/local_search.h"
+#include "planner/planner.h"
 #include "planner/policies.h"
 #include "planner/tree_packing.h"
 
@@ -151,18 +154,41 @@ TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
   return std::move(packings[best]);
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
-  const int num_ranks = input.request.cluster.num_ranks();
-  const BlockTree tree(
-      num_ranks, LegalDegreesFor(num_ranks, input.request.model), input.costs);
+std::vector<Placement> PlaceOnTree(const PolicyInput& input) {
+  const BlockTree tree(input.request.cluster.num_ranks(),
+                       LegalDegrees(input.request), input.costs);
   if (ExactIsAffordable(input, tree)) return PlaceExactly(input, tree);
   const int64_t bound_ns =
       input.bound.step_ns - input.request.time.step_fixed_ns;
   Best best(input);
   OfferOtherPolicies(input, best);
   best.Offer(SearchFor(input, tree, bound_ns).ToPlacements());
+  return best.Take();
+}
+
+// Nothing if aligned blocks cannot hold the samples.
+void OfferAligned(const PolicyInput& input, Best& best) {
+  PlanRequest request = input.request;
+  request.options.blocks = BlockShape::kAligned;
+  if (!CheckSamplesFit(request).ok()) return;
+  const CostTable table(request, input.costs);
+  const LowerBound bound = ComputeLowerBound(request, input.costs, table);
+  best.Offer(PlaceOnTree({request, input.costs, table, bound}));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
+  const Options& options = input.request.options;
+  const bool on_tree = options.sync == SyncMode::kPerStep &&
+                       options.blocks == BlockShape::kAligned;
+  if (on_tree) return PlaceOnTree(input);
+  Best best(input);
+  OfferOtherPolicies(input, best);
+  best.Offer(PlaceEvenRounds(input));
+  // Contiguous blocks without a barrier: rounds are a good order there too, and
+  // aligned blocks, which are contiguous, often do better.
+  if (options.sync == SyncMode::kPerStep) OfferAligned(input, best);
   return best.Take();
 }
 

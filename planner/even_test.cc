@@ -52,9 +52,43 @@ TEST(EvenTest, IsOptimalOnSixRanksToo) {
   EXPECT_GT(solved, 30);
 }
 
+TEST(EvenTest, IsOptimalOnSmallStepsInRounds) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {4, 4});
+    request.options.sync = SyncMode::kPerRound;
+    request.options.blocks =
+        seed % 2 == 0 ? BlockShape::kAligned : BlockShape::kContiguous;
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    auto plan = MakePlan(request);
+    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
+    if (!plan.ok()) continue;
+    ++solved;
+    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 60);
+}
+
+// cases.md, Groups 19: 6 ranks, cap 4096, length 20,000.
+TEST(EvenTest, ContiguousBlocksHoldWhatAlignedOnesCannot) {
+  PlanRequest request = testing::SimpleRequest(6, 4096, {20000});
+  request.model.forced_degrees = {1, 2, 4, 5};
+  EXPECT_EQ(MakePlan(request).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  request.options.blocks = BlockShape::kContiguous;
+  for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+    request.options.sync = sync;
+    auto plan = MakePlan(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->micro_batches[0].degree, 5);
+  }
+}
+
 TEST(EvenTest, IsNeverSlowerThanAnotherPolicy) {
   for (uint64_t seed = 1000; seed < 1400; ++seed) {
-    const PlanRequest request = testing::RandomRequest(seed, {24, 60});
+    PlanRequest request = testing::RandomRequest(seed, {24, 60});
+    if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
+    if (seed % 3 == 1) request.options.blocks = BlockShape::kContiguous;
     const int64_t even_ns = StepNs(request, Policy::kEven);
     for (Policy policy : kOthers) {
       EXPECT_LE(even_ns, StepNs(request, policy)) << "seed " << seed;
@@ -143,14 +177,17 @@ TEST(EvenTest, PlansAreTheSameInEveryBuild) {
   request.time.micro_batch_fixed_ns = 1'000'000;
   request.time.collective = {{2, 16730.1}, {4, 19217.7}, {8, 20725.3}};
   uint64_t digests = 0;
-  for (Policy policy :
-       {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
-    request.options.policy = policy;
-    auto plan = MakePlan(request);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    digests = digests * 31 + plan->digest + plan->predicted_step_ns;
+  for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+    for (Policy policy :
+         {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
+      request.options.sync = sync;
+      request.options.policy = policy;
+      auto plan = MakePlan(request);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      digests = digests * 31 + plan->digest + plan->predicted_step_ns;
+    }
   }
-  EXPECT_EQ(digests, 5584936920529521229u);
+  EXPECT_EQ(digests, 843663572168116710u);
 }
 
 // cases.md, Determinism 39.

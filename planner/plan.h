@@ -16,6 +16,9 @@ struct MicroBatch {
   int degree = 1;
   // Indices into PlanRequest::samples, in the order they are packed.
   std::vector<int> samples;
+  // Under per_round: every rank waits for the slowest micro-batch of a round
+  // before the next. Never descends in the global order. 0 under per_step.
+  int round = 0;
   int recompute_layers = 0;   // the first n layers run checkpointed
   int64_t padded_tokens = 0;  // sum of lengths, padded to a multiple of degree
   int64_t predicted_ns = 0;

@@ -17,19 +17,6 @@
 namespace evenstep::planner {
 namespace {
 
-absl::Status CheckSupported(const Options& options) {
-  if (options.sync != SyncMode::kPerStep) {
-    return absl::UnimplementedError(
-        "options.sync per_round has no planner in this version; use per_step");
-  }
-  if (options.blocks != BlockShape::kAligned) {
-    return absl::UnimplementedError(
-        "options.blocks contiguous has no planner in this version; use "
-        "aligned");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<PolicyRow> FindPolicy(Policy policy) {
   for (const PolicyRow& row : Policies()) {
     if (row.policy == policy) return row;
@@ -42,7 +29,6 @@ absl::StatusOr<PolicyRow> FindPolicy(Policy policy) {
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
-  EVENSTEP_RETURN_IF_ERROR(CheckSupported(request.options));
   EVENSTEP_ASSIGN_OR_RETURN(PolicyRow row, FindPolicy(request.options.policy));
   EVENSTEP_RETURN_IF_ERROR(CheckSamplesFit(request));
   const CostModel costs(request, request.options.recompute_layers);

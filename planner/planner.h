@@ -19,7 +19,10 @@
 //   evaluate.h      placements to a plan with all its numbers; digest.h
 //   checker.cc      a second opinion that shares no code with the above
 // `even` stands on block_tree.h (why balancing a tree is enough),
-// tree_packing.h, level_fill.h, local_search.h, kicks.h and exact.h.
+// tree_packing.h, level_fill.h, local_search.h, kicks.h and exact.h; under
+// per_round, and with contiguous blocks, on even_rounds.h: round_packing.h,
+// round_fill.h, round_segments.h, round_search.h, round_moves.h and
+// exact_rounds.h.
 
 #include <string>
 #include <vector>
@@ -41,8 +44,8 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request);
 // Shares no code with the policies. INTERNAL with the first broken rule.
 absl::Status CheckPlan(const PlanRequest& request, const Plan& plan);
 
-// Degrees that the model's heads allow on this cluster's aligned blocks,
-// ascending; 1 is always among them.
+// Degrees that the model's heads allow on this cluster's blocks of the asked
+// shape, ascending; 1 is always among them.
 std::vector<int> LegalDegrees(const PlanRequest& request);
 
 // Whether a sample of `max_length` tokens can run at all, from facts known at

@@ -1,4 +1,5 @@
-// Quality and CPU time of every policy on the shared batches:
+// Quality and CPU time of every policy on the shared batches, in both sync
+// modes and block shapes (batch/sync/blocks/policy):
 //   planner_benchmark [--benchmark_out=FILE --benchmark_out_format=json]
 // Counters: ratio (step over lower bound), step_s, bound_s.
 
@@ -12,9 +13,16 @@
 namespace evenstep::planner {
 namespace {
 
+struct Objective {
+  std::string name;
+  SyncMode sync;
+  BlockShape blocks;
+};
+
 void PlanBatch(benchmark::State& state, const testing::SharedBatch& batch,
-               Policy policy) {
-  auto request = testing::LoadSharedBatch(batch);
+               const Objective& objective, Policy policy) {
+  auto request =
+      testing::LoadSharedBatch(batch, objective.sync, objective.blocks);
   if (!request.ok()) {
     state.SkipWithError(request.status().ToString().c_str());
     return;
@@ -29,15 +37,23 @@ void PlanBatch(benchmark::State& state, const testing::SharedBatch& batch,
 }
 
 void RegisterAll() {
-  for (const auto& batch : testing::SharedBatches()) {
-    for (Policy policy :
-         {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
-      const auto policy_name = PolicyName(policy);
-      const std::string name =
-          batch.name + "/" +
-          std::string(policy_name.data(), policy_name.size());
-      benchmark::RegisterBenchmark(name.c_str(), PlanBatch, batch, policy)
-          ->Unit(benchmark::kMillisecond);
+  const Objective objectives[] = {
+      {"per_step/aligned", SyncMode::kPerStep, BlockShape::kAligned},
+      {"per_round/aligned", SyncMode::kPerRound, BlockShape::kAligned},
+      {"per_round/contiguous", SyncMode::kPerRound, BlockShape::kContiguous}};
+  const Policy policies[] = {Policy::kStatic, Policy::kBalanced,
+                             Policy::kPacked, Policy::kEven};
+  for (const Objective& objective : objectives) {
+    for (const auto& batch : testing::SharedBatches()) {
+      for (Policy policy : policies) {
+        const auto policy_name = PolicyName(policy);
+        const std::string name =
+            batch.name + "/" + objective.name + "/" +
+            std::string(policy_name.data(), policy_name.size());
+        benchmark::RegisterBenchmark(name.c_str(), PlanBatch, batch, objective,
+                                     policy)
+            ->Unit(benchmark::kMillisecond);
+      }
     }
   }
 }

@@ -76,7 +76,12 @@ struct MemoryModel {
 };
 
 enum class Policy { kStatic, kBalanced, kPacked, kEven };
+// per_step: a micro-batch starts when all its ranks are free.
+// per_round: micro-batches stand in rounds, at most one per rank and round;
+// every rank waits for the slowest of a round (engines that gather weights).
 enum class SyncMode { kPerStep, kPerRound };
+// Aligned: degrees are powers of two or the world, blocks nest. Contiguous: any
+// degree that the model allows, anywhere.
 enum class BlockShape { kAligned, kContiguous };
 
 struct Options {

@@ -7,15 +7,56 @@
 
 #include <algorithm>
 #include <ctime>
+#include <string>
+#include <vector>
 
 #include "planner/planner.h"
 
 namespace evenstep::planner {
 namespace {
 
-constexpr double kMaxRatio = 1.012;
-constexpr double kMaxCpuMs = 10;
 constexpr int kRuns = 7;
+
+struct Gate {
+  std::string batch;
+  SyncMode sync;
+  BlockShape blocks;
+  double max_ratio;
+  double max_cpu_ms;
+};
+
+// Times leave room for slower machines; docs/performance.md has what was
+// measured.
+std::vector<Gate> Gates() {
+  constexpr auto kAligned = BlockShape::kAligned;
+  constexpr auto kContiguous = BlockShape::kContiguous;
+  return {{"ln64", SyncMode::kPerStep, kAligned, 1.006, 10},
+          {"wiki64", SyncMode::kPerStep, kAligned, 1.008, 10},
+          {"wiki64b", SyncMode::kPerStep, kAligned, 1.012, 10},
+          {"ln8", SyncMode::kPerStep, kAligned, 1.003, 10},
+          {"ln8s", SyncMode::kPerStep, kAligned, 1.006, 10},
+          {"ln64", SyncMode::kPerRound, kAligned, 1.045, 150},
+          {"wiki64", SyncMode::kPerRound, kAligned, 1.105, 150},
+          {"wiki64b", SyncMode::kPerRound, kAligned, 1.145, 150},
+          {"ln8", SyncMode::kPerRound, kAligned, 1.015, 150},
+          {"ln8s", SyncMode::kPerRound, kAligned, 1.004, 150},
+          {"ln64", SyncMode::kPerRound, kContiguous, 1.025, 150},
+          {"wiki64", SyncMode::kPerRound, kContiguous, 1.105, 150},
+          {"wiki64b", SyncMode::kPerRound, kContiguous, 1.08, 150}};
+}
+
+testing::SharedBatch FindBatch(const std::string& name) {
+  for (const auto& batch : testing::SharedBatches()) {
+    if (batch.name == name) return batch;
+  }
+  return {};
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Gate>& info) {
+  return info.param.batch +
+         (info.param.sync == SyncMode::kPerStep ? "PerStep" : "PerRound") +
+         (info.param.blocks == BlockShape::kAligned ? "Aligned" : "Contiguous");
+}
 
 double CpuMs() {
   timespec now{};
@@ -23,11 +64,12 @@ double CpuMs() {
   return now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
 }
 
-class SharedBatchesTest
-    : public ::testing::TestWithParam<testing::SharedBatch> {};
+class SharedBatchesTest : public ::testing::TestWithParam<Gate> {};
 
 TEST_P(SharedBatchesTest, EvenIsNearTheBoundWithinMilliseconds) {
-  auto request = testing::LoadSharedBatch(GetParam());
+  const Gate& gate = GetParam();
+  auto request =
+      testing::LoadSharedBatch(FindBatch(gate.batch), gate.sync, gate.blocks);
   if (!request.ok()) GTEST_SKIP() << request.status();
   double least_ms = 1e9;
   for (int run = 0; run < kRuns; ++run) {
@@ -38,16 +80,15 @@ TEST_P(SharedBatchesTest, EvenIsNearTheBoundWithinMilliseconds) {
     ASSERT_TRUE(CheckPlan(*request, *plan).ok());
     const double ratio = static_cast<double>(plan->predicted_step_ns) /
                          static_cast<double>(plan->lower_bound_ns);
-    EXPECT_LE(ratio, kMaxRatio);
+    EXPECT_LE(ratio, gate.max_ratio);
     RecordProperty("ratio", std::to_string(ratio));
   }
   RecordProperty("cpu_ms", std::to_string(least_ms));
-  EXPECT_LE(least_ms, kMaxCpuMs);
+  EXPECT_LE(least_ms, gate.max_cpu_ms);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllFive, SharedBatchesTest,
-                         ::testing::ValuesIn(testing::SharedBatches()),
-                         [](const auto& info) { return info.param.name; });
+                         ::testing::ValuesIn(Gates()), NameOf);
 
 }  // namespace
 }  // namespace evenstep::planner

@@ -42,7 +42,8 @@ std::vector<Placement> InRounds(Replicas replicas) {
       if (round >= replicas.bins[replica].size()) continue;
       const int first_rank = static_cast<int>(replica) * replicas.degree;
       placements.push_back({{first_rank, replicas.degree},
-                            std::move(replicas.bins[replica][round])});
+                            std::move(replicas.bins[replica][round]),
+                            static_cast<int>(round)});
       ++added;
     }
   }

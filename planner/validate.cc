@@ -110,6 +110,24 @@ absl::Status ValidateModel(const ModelShape& model, const Options& options) {
                  model.num_layers);
 }
 
+absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
+  if (options.sync != SyncMode::kPerStep &&
+      options.sync != SyncMode::kPerRound) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "options.sync is unknown: ", static_cast<int>(options.sync)));
+  }
+  if (options.blocks == BlockShape::kContiguous) {
+    EVENSTEP_RETURN_IF_ERROR(InRange("number of ranks with contiguous blocks",
+                                     cluster.num_ranks(), 1,
+                                     kMaxContiguousRanks));
+  } else if (options.blocks != BlockShape::kAligned) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "options.blocks is unknown: ", static_cast<int>(options.blocks)));
+  }
+  return InRange<int64_t>("options.work_budget", options.work_budget, 0,
+                          kMaxWorkBudget);
+}
+
 absl::Status ValidateTime(const TimeModel& time) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
       "time.micro_batch_fixed_ns", time.micro_batch_fixed_ns, 0, kMaxFixedNs));
@@ -183,8 +201,7 @@ absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("memory.tokens_per_rank",
                                             request.memory.tokens_per_rank, 1,
                                             kMaxTokensPerRank));
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
-      "options.work_budget", request.options.work_budget, 0, kMaxWorkBudget));
+  EVENSTEP_RETURN_IF_ERROR(ValidateOptions(request.options, request.cluster));
   return ValidateTotalTime(request);
 }
 

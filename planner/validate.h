@@ -16,6 +16,9 @@ inline constexpr int64_t kMaxSamples = int64_t{1} << 20;
 inline constexpr int64_t kMaxLengthTokens = int64_t{1} << 28;  // one sample
 inline constexpr int64_t kMaxTotalTokens = int64_t{1} << 36;   // one step
 inline constexpr int kMaxRanks = 1 << 14;
+// Contiguous blocks: degrees times samples, and degrees times blocks, stay
+// small enough to be listed.
+inline constexpr int kMaxContiguousRanks = 512;
 inline constexpr int kMaxLayers = 1 << 14;
 inline constexpr int kMaxHeads = 1 << 20;
 inline constexpr int64_t kMaxTokensPerRank = int64_t{1} << 36;

@@ -174,16 +174,8 @@ TEST(ValidateTest, TooManyTokensAreRefused) {
   ExpectRefused(request, "the step's number of tokens");
 }
 
-TEST(ValidateTest, WhatIsNotBuiltIsRefusedByName) {
+TEST(ValidateTest, AnUnknownPolicyIsRefused) {
   PlanRequest request = Good();
-  request.options.sync = SyncMode::kPerRound;
-  EXPECT_EQ(MakePlan(request).status().code(),
-            absl::StatusCode::kUnimplemented);
-  request = Good();
-  request.options.blocks = BlockShape::kContiguous;
-  EXPECT_EQ(MakePlan(request).status().code(),
-            absl::StatusCode::kUnimplemented);
-  request = Good();
   request.options.policy = static_cast<Policy>(99);
   EXPECT_EQ(MakePlan(request).status().code(),
             absl::StatusCode::kInvalidArgument);

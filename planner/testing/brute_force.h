@@ -2,8 +2,9 @@
 #define EVENSTEP_PLANNER_TESTING_BRUTE_FORCE_H_
 
 // The oracle of the planner's tests: tries every division of the samples into
-// micro-batches and every block for each. Only for tiny requests (at most six
-// samples on four ranks, say). Stateless.
+// micro-batches, every block for each, and under per_round every round. Not for
+// per_step with contiguous blocks, where the order matters. Only for tiny
+// requests (at most six samples on four ranks, say). Stateless.
 
 #include <cstdint>
 

@@ -25,7 +25,8 @@ bool Reseal(const PlanRequest& request, Plan& plan, Placements placements) {
 Placements PlacementsOf(const Plan& plan) {
   Placements placements;
   for (const MicroBatch& batch : plan.micro_batches) {
-    placements.push_back({{batch.first_rank, batch.degree}, batch.samples});
+    placements.push_back(
+        {{batch.first_rank, batch.degree}, batch.samples, batch.round});
   }
   return placements;
 }
@@ -66,6 +67,7 @@ bool MemoryIsExceeded(const PlanRequest& request, Plan& plan) {
 }
 
 bool BlockIsMisaligned(const PlanRequest& request, Plan& plan) {
+  if (request.options.blocks == BlockShape::kContiguous) return false;
   Placements placements = PlacementsOf(plan);
   const int world = request.cluster.num_ranks();
   for (Placement& placement : placements) {
@@ -75,6 +77,24 @@ bool BlockIsMisaligned(const PlanRequest& request, Plan& plan) {
     return Reseal(request, plan, std::move(placements));
   }
   return false;
+}
+
+// The round of the first micro-batch takes in those of the next.
+bool RoundsOverlap(const PlanRequest& request, Plan& plan) {
+  if (request.options.sync != SyncMode::kPerRound) return false;
+  Placements placements = PlacementsOf(plan);
+  if (placements.back().round == 0) return false;
+  for (Placement& placement : placements) {
+    placement.round = std::max(0, placement.round - 1);
+  }
+  return Reseal(request, plan, std::move(placements));
+}
+
+bool ARoundIsSkipped(const PlanRequest& request, Plan& plan) {
+  if (request.options.sync != SyncMode::kPerRound) return false;
+  Placements placements = PlacementsOf(plan);
+  for (Placement& placement : placements) ++placement.round;
+  return Reseal(request, plan, std::move(placements));
 }
 
 bool DegreeIsIllegal(const PlanRequest& request, Plan& plan) {
@@ -125,6 +145,8 @@ std::vector<Corruption> MakeAll() {
       {"memory is exceeded", MemoryIsExceeded},
       {"a block is misaligned", BlockIsMisaligned},
       {"a degree is illegal", DegreeIsIllegal},
+      {"rounds overlap", RoundsOverlap},
+      {"a round is skipped", ARoundIsSkipped},
       {"ids are swapped under the digest", IdsAreSwappedUnderTheDigest},
       {"order changes under the digest", OrderChangesUnderTheDigest},
       Plain("no micro-batches", [](Plan& p) { p.micro_batches.clear(); }),
@@ -141,6 +163,8 @@ std::vector<Corruption> MakeAll() {
       Plain("a block overflows",
             [](Plan& p) { p.micro_batches[0].first_rank = INT32_MAX; }),
       Plain("a degree is 0", [](Plan& p) { p.micro_batches[0].degree = 0; }),
+      Plain("a round is off",
+            [](Plan& p) { p.micro_batches.back().round += 2; }),
       Plain("padded tokens are off",
             [](Plan& p) { ++p.micro_batches[0].padded_tokens; }),
       Plain("recompute is not what was asked",

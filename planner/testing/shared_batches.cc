@@ -24,7 +24,8 @@ const std::vector<SharedBatch>& SharedBatches() {
   return *kBatches;
 }
 
-absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch) {
+absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch,
+                                            SyncMode sync, BlockShape blocks) {
   const std::string path =
       absl::StrCat(DataFolder(), "/batches/", batch.name, ".txt");
   std::ifstream file(path);
@@ -39,9 +40,16 @@ absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch) {
   }
   request.cluster.ranks_per_node.assign(batch.num_nodes, 8);
   request.model = costs.model;
-  request.model.forced_degrees = {1, 2, 4, 8, 16, 32, 64};
+  request.options.sync = sync;
+  request.options.blocks = blocks;
+  // Of any degree, aligned blocks use the powers of two only.
+  for (int degree = 1; degree <= 64; ++degree) {
+    request.model.forced_degrees.push_back(degree);
+  }
   request.time = costs.time;
-  request.time.micro_batch_fixed_ns = 20'000'000;
+  if (sync == SyncMode::kPerStep) {
+    request.time.micro_batch_fixed_ns = 20'000'000;
+  }
   request.memory.tokens_per_rank = batch.tokens_per_rank;
   return request;
 }

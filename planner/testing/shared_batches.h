@@ -2,9 +2,10 @@
 #define EVENSTEP_PLANNER_TESTING_SHARED_BATCHES_H_
 
 // The five batches of the shared test data, as requests under their stated
-// set-up: flexsp-7b-a100, degrees 1 to 64 in powers of two, 20 ms a
-// micro-batch, per_step. Reads $EVENSTEP_SHARED_DATA, or ../shared/data beside
-// $EVENSTEP_SOURCE_DIR. For tests and benchmarks.
+// set-up: flexsp-7b-a100, degrees 1 to 64 in powers of two (contiguous blocks:
+// all degrees), and 20 ms a micro-batch under per_step, or the model's 629.4 ms
+// a round under per_round. Reads $EVENSTEP_SHARED_DATA, or ../shared/data
+// beside $EVENSTEP_SOURCE_DIR. For tests and benchmarks.
 
 #include <string>
 #include <vector>
@@ -23,7 +24,9 @@ struct SharedBatch {
 const std::vector<SharedBatch>& SharedBatches();
 
 // NOT_FOUND with the path where the data is absent.
-absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch);
+absl::StatusOr<PlanRequest> LoadSharedBatch(
+    const SharedBatch& batch, SyncMode sync = SyncMode::kPerStep,
+    BlockShape blocks = BlockShape::kAligned);
 
 }  // namespace evenstep::planner::testing
 

@@ -1,0 +1,82 @@
+#ifndef EVENSTEP_PLANNER_ROUND_FILL_H_
+#define EVENSTEP_PLANNER_ROUND_FILL_H_
+
+// Fills one round with items, in descending length, so that every group ends
+// within a limit: each item joins the group of the smallest degree with the
+// least room left, else opens a group of the smallest degree that holds it
+// within the limit. A floor on the degrees of new groups packs fewer, larger
+// bins, which waste less memory. Used by round_segments and round_search. Not
+// thread-safe: holds scratch space; make one per search.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "planner/bounds.h"
+#include "planner/round_packing.h"
+
+namespace evenstep::planner {
+
+struct FillRule {
+  int64_t limit_ns = 0;
+  int floor_level = 0;
+};
+
+class RoundFiller {
+ public:
+  RoundFiller(const CostTable& table, int num_ranks);
+
+  int num_ranks() const { return num_ranks_; }
+  // Least time of one item alone, over all degrees.
+  int64_t AloneNs(int item) const { return alone_ns_[item]; }
+  // Least limit at which a fill of all items can succeed: the slowest item
+  // alone, and the area.
+  int64_t LeastLimitNs(absl::Span<const int> items) const;
+  // Number of items placed before the first that cannot be.
+  int FillPrefix(absl::Span<const int> items, const FillRule& rule);
+  // Places what it can; the others, in order, go to `left`.
+  void FillAny(absl::Span<const int> items, const FillRule& rule,
+               std::vector<int>& left);
+  // What the last call placed.
+  Round TakeRound() const;
+  // Time of the longest group of the last call.
+  int64_t PeakNs() const;
+  // Items tried since this was made, and a quarter of the groups looked at.
+  int64_t work() const { return work_; }
+
+ private:
+  struct Open {
+    int level;
+    int64_t room_tokens;
+    int64_t room_ns;
+  };
+
+  void Begin(const FillRule& rule);
+  bool Place(int item);
+  // Index of the group, or -1.
+  int FindOpen(int item) const;
+  int LevelToOpen(int item) const;
+
+  const CostTable& table_;
+  const int num_ranks_;
+  std::vector<int64_t> alone_ns_;     // by item
+  std::vector<int64_t> cheapest_ns_;  // by item: rank-time without fixed cost
+  FillRule rule_;
+  int free_ranks_ = 0;
+  std::vector<Open> open_;
+  std::vector<int> placed_;    // items
+  std::vector<int> group_of_;  // parallel to placed_
+  int64_t work_ = 0;
+};
+
+// Levels worth trying as floors: the first of at least 1, 2, 4, 8 and 16 ranks.
+std::vector<int> FloorLevels(const CostTable& table);
+
+// The round of least peak that holds all items, by multifit: bisection on the
+// limit for every floor. False if no fill below `below_ns` was found.
+bool Multifit(absl::Span<const int> items, const CostTable& table,
+              int64_t below_ns, RoundFiller& filler, Round& round);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_ROUND_FILL_H_

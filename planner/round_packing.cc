@@ -1,0 +1,114 @@
+#include "planner/round_packing.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace evenstep::planner {
+namespace {
+
+// Groups [begin, end) have one degree and stand from `first_rank` on.
+void DealBlocks(const PolicyInput& input, std::vector<RoundGroup>& groups,
+                size_t begin, size_t end, int first_rank,
+                std::vector<Block>& blocks) {
+  const int degree = input.table.degree(groups[begin].level);
+  std::vector<Block> run;
+  for (size_t k = begin; k < end; ++k, first_rank += degree) {
+    run.push_back({first_rank, degree});
+  }
+  std::stable_sort(run.begin(), run.end(), [&](const Block& a, const Block& b) {
+    return input.costs.BlockSpeed(a) > input.costs.BlockSpeed(b);
+  });
+  blocks.insert(blocks.end(), run.begin(), run.end());
+}
+
+void PlaceRound(const PolicyInput& input, Round& round, int number,
+                std::vector<Placement>& placements) {
+  auto& groups = round.groups;
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const RoundGroup& a, const RoundGroup& b) {
+                     if (a.level != b.level) return a.level > b.level;
+                     return a.ns > b.ns;
+                   });
+  std::vector<Block> blocks;
+  int first_rank = 0;
+  for (size_t begin = 0, end = 0; begin < groups.size(); begin = end) {
+    while (end < groups.size() && groups[end].level == groups[begin].level) {
+      ++end;
+    }
+    DealBlocks(input, groups, begin, end, first_rank, blocks);
+    first_rank +=
+        static_cast<int>(end - begin) * input.table.degree(groups[begin].level);
+  }
+  for (size_t k = 0; k < groups.size(); ++k) {
+    std::vector<int> samples;
+    for (int item : groups[k].items) {
+      samples.push_back(input.table.request_index(item));
+    }
+    placements.push_back({blocks[k], std::move(samples), number});
+  }
+}
+
+int HighestLevel(const Round& round) {
+  int highest = 0;
+  for (const auto& group : round.groups) {
+    highest = std::max(highest, group.level);
+  }
+  return highest;
+}
+
+}  // namespace
+
+std::vector<int> Round::Items() const {
+  std::vector<int> items;
+  for (const auto& group : groups) {
+    items.insert(items.end(), group.items.begin(), group.items.end());
+  }
+  std::sort(items.begin(), items.end());
+  return items;
+}
+
+int64_t TotalNs(const Rounds& rounds) {
+  int64_t total_ns = 0;
+  for (const Round& round : rounds) total_ns += round.peak_ns;
+  return total_ns;
+}
+
+void AddItem(const CostTable& table, int item, RoundGroup& group) {
+  if (group.items.empty()) group.ns = table.fixed_ns(group.level);
+  group.items.push_back(item);
+  group.tokens += table.length(item);
+  group.ns += table.sample_ns(group.level, item);
+}
+
+void RemoveItem(const CostTable& table, int item, RoundGroup& group) {
+  group.items.erase(std::find(group.items.begin(), group.items.end(), item));
+  group.tokens -= table.length(item);
+  group.ns -= table.sample_ns(group.level, item);
+}
+
+void Refresh(const CostTable& table, Round& round) {
+  std::erase_if(round.groups,
+                [](const RoundGroup& group) { return group.items.empty(); });
+  round.num_ranks = 0;
+  round.peak_ns = 0;
+  for (const RoundGroup& group : round.groups) {
+    round.num_ranks += table.degree(group.level);
+    round.peak_ns = std::max(round.peak_ns, group.ns);
+  }
+}
+
+std::vector<Placement> ToPlacements(const PolicyInput& input, Rounds rounds) {
+  std::erase_if(rounds, [](const Round& r) { return r.groups.empty(); });
+  std::stable_sort(rounds.begin(), rounds.end(),
+                   [](const Round& a, const Round& b) {
+                     return HighestLevel(a) > HighestLevel(b);
+                   });
+  std::vector<Placement> placements;
+  for (size_t k = 0; k < rounds.size(); ++k) {
+    PlaceRound(input, rounds[k], static_cast<int>(k), placements);
+  }
+  return placements;
+}
+
+}  // namespace evenstep::planner

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -213,6 +215,23 @@ absl::Status CheckRounds(const PlanRequest& request, const Plan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGroupsPerRank(const PlanRequest& request, const Plan& plan) {
+  const int most = request.options.max_groups_per_rank;
+  if (most == 0) return absl::OkStatus();
+  std::vector<std::set<std::pair<int, int>>> groups(WorldOf(request));
+  for (const MicroBatch& batch : plan.micro_batches) {
+    if (batch.degree == 1) continue;
+    for (int rank = 0; rank < batch.degree; ++rank) {
+      auto& own = groups[batch.first_rank + rank];
+      own.insert({batch.first_rank, batch.degree});
+      if (static_cast<int>(own.size()) <= most) continue;
+      return Broken(absl::StrCat("rank ", batch.first_rank + rank,
+                                 " belongs to more than ", most, " groups"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool Near(double a, double b) { return std::abs(a - b) <= 1e-9; }
 
 // Runs the plan on an idle cluster and compares what it says of itself.
@@ -322,6 +341,7 @@ absl::Status CheckPlan(const PlanRequest& request, const Plan& plan) {
   EVENSTEP_RETURN_IF_ERROR(CheckSamples(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckMicroBatches(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckRounds(request, plan));
+  EVENSTEP_RETURN_IF_ERROR(CheckGroupsPerRank(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckStep(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckTotals(request, plan));
   EVENSTEP_RETURN_IF_ERROR(CheckBound(request, plan));

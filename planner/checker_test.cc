@@ -38,6 +38,7 @@ PlanRequest RandomRequestOf(uint64_t seed) {
       seed % 2 == 0 ? SyncMode::kPerStep : SyncMode::kPerRound;
   request.options.blocks =
       seed % 3 == 0 ? BlockShape::kContiguous : BlockShape::kAligned;
+  if (seed % 7 == 0) request.options.max_groups_per_rank = 1 + seed % 3;
   if (seed % 5 != 0) request.options.work_budget = 2000;
   return request;
 }
@@ -88,6 +89,21 @@ TEST(CheckerTest, CatchesEveryPlantedCorruption) {
   for (const auto& corruption : testing::AllCorruptions()) {
     EXPECT_GE(planted[corruption.name], 20) << corruption.name;
   }
+}
+
+// cases.md, Groups 15.
+TEST(CheckerTest, CountsTheGroupsOfEveryRank) {
+  PlanRequest request =
+      testing::SimpleRequest(8, 100, {700, 350, 350, 180, 180, 180, 180});
+  request.time.collective = {{2, 1e5}, {4, 3e5}, {8, 5e5}};
+  request.options.max_groups_per_rank = 3;
+  Plan plan = *MakePlan(request);
+  ASSERT_TRUE(CheckPlan(request, plan).ok()) << CheckPlan(request, plan);
+  request.options.max_groups_per_rank = 1;
+  const absl::Status verdict = CheckPlan(request, plan);
+  EXPECT_EQ(verdict.code(), absl::StatusCode::kInternal) << verdict;
+  plan = *MakePlan(request);
+  EXPECT_TRUE(CheckPlan(request, plan).ok()) << CheckPlan(request, plan);
 }
 
 TEST(CheckerTest, RefusesABadRequestBeforeLookingAtThePlan) {

@@ -113,6 +113,23 @@ int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
   return timeline.EndNs() + request.time.step_fixed_ns;
 }
 
+int MostGroupsPerRank(const PlanRequest& request,
+                      const std::vector<Placement>& placements) {
+  std::vector<Block> blocks;
+  for (const Placement& placement : placements) {
+    if (placement.block.degree > 1) blocks.push_back(placement.block);
+  }
+  auto key = [](const Block& b) { return std::pair(b.first_rank, b.degree); };
+  std::sort(blocks.begin(), blocks.end(),
+            [&](const Block& a, const Block& b) { return key(a) < key(b); });
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  std::vector<int> count(request.cluster.num_ranks(), 0);
+  for (const Block& block : blocks) {
+    for (int i = 0; i < block.degree; ++i) ++count[block.first_rank + i];
+  }
+  return *std::max_element(count.begin(), count.end());
+}
+
 Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
                const LowerBound& bound, std::vector<Placement> placements) {
   Plan plan;

@@ -29,6 +29,10 @@ struct Placement {
 int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
                       const std::vector<Placement>& placements);
 
+// Different groups of two ranks and more, of the rank that has most.
+int MostGroupsPerRank(const PlanRequest& request,
+                      const std::vector<Placement>& placements);
+
 Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
                const LowerBound& bound, std::vector<Placement> placements);
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "planner/block_tree.h"
 #include "planner/even_rounds.h"
 #include "planner/exact.h"
@@ -35,22 +36,31 @@ constexpr size_t kNumImprovedWithBands = 8;
 constexpr int kMaxSizeWithBands = 8192;  // nodes and samples
 constexpr int64_t kNoTarget = INT64_MAX;
 
-// The fastest placements seen.
+// The fastest placements seen that keep within the groups a rank may have.
 class Best {
  public:
   explicit Best(const PolicyInput& input) : input_(input) {}
 
   void Offer(std::vector<Placement> placements) {
+    const int most_groups = input_.request.options.max_groups_per_rank;
+    if (most_groups > 0 &&
+        MostGroupsPerRank(input_.request, placements) > most_groups) {
+      refused_ = true;
+      return;
+    }
     const int64_t step_ns =
         PredictStepNs(input_.request, input_.costs, placements);
     if (step_ns_.has_value() && *step_ns_ <= step_ns) return;
     step_ns_ = step_ns;
     placements_ = std::move(placements);
   }
+  // Whether some placements needed too many groups.
+  bool refused() const { return refused_; }
   std::vector<Placement> Take() { return std::move(placements_); }
 
  private:
   const PolicyInput& input_;
+  bool refused_ = false;
   std::optional<int64_t> step_ns_;
   std::vector<Placement> placements_;
 };
@@ -160,36 +170,71 @@ std::vector<Placement> PlaceOnTree(const PolicyInput& input) {
   if (ExactIsAffordable(input, tree)) return PlaceExactly(input, tree);
   const int64_t bound_ns =
       input.bound.step_ns - input.request.time.step_fixed_ns;
-  Best best(input);
-  OfferOtherPolicies(input, best);
-  best.Offer(SearchFor(input, tree, bound_ns).ToPlacements());
-  return best.Take();
+  return SearchFor(input, tree, bound_ns).ToPlacements();
 }
 
-// Nothing if aligned blocks cannot hold the samples.
-void OfferAligned(const PolicyInput& input, Best& best) {
+std::vector<Placement> Place(const PolicyInput& input) {
+  const Options& options = input.request.options;
+  const bool on_tree = options.sync == SyncMode::kPerStep &&
+                       options.blocks == BlockShape::kAligned;
+  return on_tree ? PlaceOnTree(input) : PlaceEvenRounds(input);
+}
+
+// Aligned blocks of some degrees only. Nothing if they cannot hold the samples.
+void OfferAligned(const PolicyInput& input, std::vector<int> degrees,
+                  Best& best) {
   PlanRequest request = input.request;
   request.options.blocks = BlockShape::kAligned;
+  request.model.forced_degrees = std::move(degrees);
   if (!CheckSamplesFit(request).ok()) return;
   const CostTable table(request, input.costs);
   const LowerBound bound = ComputeLowerBound(request, input.costs, table);
-  best.Offer(PlaceOnTree({request, input.costs, table, bound}));
+  best.Offer(Place({request, input.costs, table, bound}));
+}
+
+// As many degrees as a rank may have groups: from the smallest that holds the
+// longest sample downwards. Aligned blocks of one degree are one group a rank.
+void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
+                    Best& best) {
+  PlanRequest request = input.request;
+  request.run.max_length = 0;
+  request.options.blocks = BlockShape::kAligned;
+  const auto widest = StaticDegree(request);
+  if (!widest.ok()) return;
+  std::vector<int> degrees;
+  for (auto degree = aligned.rbegin(); degree != aligned.rend(); ++degree) {
+    const bool room = static_cast<int>(degrees.size()) <
+                      input.request.options.max_groups_per_rank;
+    if (*degree > *widest || (*degree > 1 && !room)) continue;
+    degrees.push_back(*degree);
+  }
+  OfferAligned(input, std::move(degrees), best);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
-  const Options& options = input.request.options;
-  const bool on_tree = options.sync == SyncMode::kPerStep &&
-                       options.blocks == BlockShape::kAligned;
-  if (on_tree) return PlaceOnTree(input);
+  const PlanRequest& request = input.request;
+  const bool contiguous = request.options.blocks == BlockShape::kContiguous;
+  const bool per_step = request.options.sync == SyncMode::kPerStep;
   Best best(input);
   OfferOtherPolicies(input, best);
-  best.Offer(PlaceEvenRounds(input));
-  // Contiguous blocks without a barrier: rounds are a good order there too, and
-  // aligned blocks, which are contiguous, often do better.
-  if (options.sync == SyncMode::kPerStep) OfferAligned(input, best);
-  return best.Take();
+  best.Offer(Place(input));
+  const std::vector<int> aligned = LegalDegreesFor(
+      request.cluster.num_ranks(), request.model, BlockShape::kAligned);
+  // Aligned blocks are contiguous too. Without a barrier they often do better,
+  // because nobody waits between nested blocks; and they need fewer groups.
+  if (contiguous && (per_step || best.refused())) {
+    OfferAligned(input, aligned, best);
+  }
+  if (best.refused()) OfferFewGroups(input, aligned, best);
+  std::vector<Placement> placements = best.Take();
+  if (!placements.empty()) return placements;
+  return absl::FailedPreconditionError(
+      absl::StrCat("no plan was found in which every rank belongs to at most ",
+                   request.options.max_groups_per_rank,
+                   " groups (options.max_groups_per_rank); a limit of ",
+                   aligned.size(), " or aligned blocks would allow one"));
 }
 
 }  // namespace evenstep::planner

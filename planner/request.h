@@ -89,6 +89,10 @@ struct Options {
   SyncMode sync = SyncMode::kPerStep;
   BlockShape blocks = BlockShape::kAligned;
   int recompute_layers = 0;  // for every micro-batch
+  // Groups of two ranks and more that a rank may belong to in one step: each
+  // costs a communicator (about 0.5 GB of an A100). 0: no limit. Aligned powers
+  // of two need at most log2 of the ranks.
+  int max_groups_per_rank = 0;
   // Counted work, never the clock: trials of the local search.
   int64_t work_budget = 60000;
 };

@@ -124,6 +124,8 @@ absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
     return absl::InvalidArgumentError(absl::StrCat(
         "options.blocks is unknown: ", static_cast<int>(options.blocks)));
   }
+  EVENSTEP_RETURN_IF_ERROR(InRange("options.max_groups_per_rank",
+                                   options.max_groups_per_rank, 0, kMaxRanks));
   return InRange<int64_t>("options.work_budget", options.work_budget, 0,
                           kMaxWorkBudget);
 }

@@ -174,6 +174,22 @@ TEST(ValidateTest, TooManyTokensAreRefused) {
   ExpectRefused(request, "the step's number of tokens");
 }
 
+TEST(ValidateTest, OptionsOutOfRangeAreRefused) {
+  PlanRequest request = Good();
+  request.options.sync = static_cast<SyncMode>(7);
+  ExpectRefused(request, "options.sync is unknown: 7");
+  request = Good();
+  request.options.blocks = static_cast<BlockShape>(7);
+  ExpectRefused(request, "options.blocks is unknown: 7");
+  request = Good();
+  request.options.max_groups_per_rank = -1;
+  ExpectRefused(request, "options.max_groups_per_rank is -1");
+  request = Good();
+  request.cluster.ranks_per_node = {kMaxContiguousRanks + 1};
+  request.options.blocks = BlockShape::kContiguous;
+  ExpectRefused(request, "number of ranks with contiguous blocks is 513");
+}
+
 TEST(ValidateTest, AnUnknownPolicyIsRefused) {
   PlanRequest request = Good();
   request.options.policy = static_cast<Policy>(99);

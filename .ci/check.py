@@ -17,7 +17,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 # what finds most per minute first.
 CHECKS = [
     ("format.sh", 60),
-    ("layering.sh", 60),
     ("tsan.sh", 900),
     ("asan.sh", 900),
     ("clang.sh", 700),

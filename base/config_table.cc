@@ -36,20 +36,6 @@ absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
       absl::StrCat(where, ": ", absl::string_view(status.message())));
 }
 
-std::string LevelText(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "info";
-}
-
 std::string HelpText(absl::string_view help, absl::string_view type,
                      absl::string_view default_text,
                      absl::string_view environment) {
@@ -73,7 +59,7 @@ void ConfigTable::Add(absl::string_view name, absl::string_view environment,
       {std::string(name), std::string(environment), std::string(help), "level",
        false,
        [target](absl::string_view text) { return ParseLogLevel(text, target); },
-       [target] { return LevelText(*target); }});
+       [target] { return std::string(LogLevelName(*target)); }});
 }
 
 void ConfigTable::Add(absl::string_view name, absl::string_view environment,

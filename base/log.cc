@@ -60,20 +60,6 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-absl::string_view LevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "info";
-}
-
 // JSON strings: the C escapes of absl are not all legal there.
 std::string JsonString(absl::string_view text) {
   std::string out = "\"";
@@ -112,20 +98,34 @@ std::string WithTime(const std::string& json_line) {
 
 }  // namespace
 
+absl::string_view LogLevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "info";
+}
+
 std::string FormatLogLine(LogFormat format, LogLevel level,
                           absl::string_view role, absl::string_view event,
                           const std::vector<LogField>& fields) {
   std::string line;
   if (format == LogFormat::kJson) {
     absl::StrAppend(&line, "{\"event\":", JsonString(event), ",\"level\":\"",
-                    LevelName(level), "\",\"role\":", JsonString(role));
+                    LogLevelName(level), "\",\"role\":", JsonString(role));
     for (const LogField& field : fields) {
       absl::StrAppend(&line, ",", JsonString(field.key), ":", JsonValue(field));
     }
     return line + "}";
   }
-  absl::StrAppend(&line, LevelName(level), " ", role, role.empty() ? "" : " ",
-                  event);
+  absl::StrAppend(&line, LogLevelName(level), " ", role,
+                  role.empty() ? "" : " ", event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key, "=", TextValue(field));
   }
@@ -164,7 +164,7 @@ void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
   for (LogLevel candidate : {LogLevel::kDebug, LogLevel::kInfo,
                              LogLevel::kWarning, LogLevel::kError}) {
-    if (text == LevelName(candidate)) {
+    if (text == LogLevelName(candidate)) {
       *level = candidate;
       return absl::OkStatus();
     }

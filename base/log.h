@@ -51,7 +51,9 @@ void LogFields(LogLevel level, absl::string_view event,
 void SetUpLogging(LogLevel level, LogFormat format, absl::string_view role);
 void SetLogLevel(LogLevel level);
 
-// "debug", "info", "warning" or "error"; INVALID_ARGUMENT otherwise.
+// "debug", "info", "warning" or "error".
+absl::string_view LogLevelName(LogLevel level);
+// A name of LogLevelName; INVALID_ARGUMENT otherwise.
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level);
 // "text" or "json"; INVALID_ARGUMENT otherwise.
 absl::Status ParseLogFormat(absl::string_view text, LogFormat* format);

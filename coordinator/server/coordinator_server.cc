@@ -68,6 +68,7 @@ absl::Status CoordinatorServer::Launch(const CoordinatorSettings& settings) {
         metrics_server_,
         MetricsServer::Start(settings.metrics_listen, metrics_.registry()));
   }
+  loop_ = std::make_unique<EventLoop>("coordinator");
   planners_ = std::make_unique<PlannerPool>(settings.planner_threads);
   coordinator_ = std::make_unique<Coordinator>(
       CoordinatorParts{
@@ -75,9 +76,10 @@ absl::Status CoordinatorServer::Launch(const CoordinatorSettings& settings) {
           [this](std::function<void()> work) { loop_->Post(std::move(work)); },
           settings.planner},
       settings.options);
-  EVENSTEP_RETURN_IF_ERROR(coordinator_->Start());
-  loop_ = std::make_unique<EventLoop>(kTickInterval,
-                                      [this] { coordinator_->Tick(); });
+  absl::Status started;
+  loop_->Call([&] { started = coordinator_->Start(); });
+  EVENSTEP_RETURN_IF_ERROR(started);
+  loop_->Post([this] { Tick(); });
   const ServiceParts parts{*coordinator_, *loop_, metrics_, streams_};
   job_service_ = std::make_unique<JobServiceImpl>(parts);
   agent_service_ = std::make_unique<AgentServiceImpl>(parts);
@@ -90,6 +92,11 @@ absl::Status CoordinatorServer::Launch(const CoordinatorSettings& settings) {
           {{v1::JobService::service_full_name(), job_service_.get()},
            {v1::AgentService::service_full_name(), agent_service_.get()}}));
   return absl::OkStatus();
+}
+
+void CoordinatorServer::Tick() {
+  coordinator_->Tick();
+  loop_->PostAfter(kTickInterval, [this] { Tick(); });
 }
 
 void CoordinatorServer::Shutdown(absl::Duration grace) {

@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/event_loop.h"
 #include "coordinator/server/agent_service.h"
 #include "coordinator/server/coordinator.h"
-#include "coordinator/server/event_loop.h"
 #include "coordinator/server/job_service.h"
 #include "coordinator/server/metrics.h"
 #include "rpc/server.h"
@@ -58,6 +58,8 @@ class CoordinatorServer {
  private:
   explicit CoordinatorServer(const CoordinatorSettings& settings);
   absl::Status Launch(const CoordinatorSettings& settings);
+  // On the loop, and again after an interval.
+  void Tick();
 
   // In order of use; Shutdown takes them down in the reverse order.
   rpc::StreamRegistry streams_;

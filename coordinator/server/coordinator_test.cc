@@ -727,7 +727,7 @@ TEST_F(CoordinatorTest, AJobsSeriesGoAfterItsEnd) {
   StartJob("job", 1);
   ReportStep(0);
   EXPECT_THAT(MetricsText(),
-              HasSubstr("evenstep_job_imbalance_measured{job=\"job\"}"));
+              HasSubstr("evenstep_step_imbalance_ratio{job=\"job\",kind=\"measured\"}"));
   for (int rank : {0, 1}) {
     Say(AgentOf(rank), testing::CleanExit(Id(a_), rank, 1));
   }

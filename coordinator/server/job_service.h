@@ -4,8 +4,8 @@
 // JobService over gRPC: every call is posted to the event loop and answered
 // from there. No state of its own. gRPC calls the methods from its threads.
 
+#include "base/event_loop.h"
 #include "coordinator/server/coordinator.h"
-#include "coordinator/server/event_loop.h"
 #include "coordinator/server/metrics.h"
 #include "evenstep/v1/job.grpc.pb.h"
 #include "rpc/stream_registry.h"

@@ -77,19 +77,18 @@ Metrics::Metrics(absl::string_view version)
                         "Calls by method and code")),
       step_duration_(AddHistograms("evenstep_step_duration_seconds",
                                    "Gate exit to gate exit")),
-      step_predicted_(AddGauges("evenstep_job_step_seconds_predicted",
+      step_predicted_(AddGauges("evenstep_step_predicted_seconds",
                                 "Predicted time of the last step")),
-      imbalance_predicted_(AddGauges("evenstep_job_imbalance_predicted",
-                                     "1 - mean busy time / step time, plan")),
-      imbalance_measured_(AddGauges("evenstep_job_imbalance_measured",
-                                    "Idle share of the last step")),
-      coordination_share_(AddGauges("evenstep_job_coordination_share",
+      imbalance_(AddGauges("evenstep_step_imbalance_ratio",
+                           "Last step: 1 - mean busy time / step time by the "
+                           "plan (predicted), idle share (measured)")),
+      coordination_share_(AddGauges("evenstep_coordination_ratio",
                                     "Least gate time / step time, attempt")),
-      padding_ratio_(AddGauges("evenstep_job_padding_ratio",
+      padding_ratio_(AddGauges("evenstep_padding_ratio",
                                "Padding / padded tokens, last step")),
-      plan_lead_(AddGauges("evenstep_job_plan_lead_steps",
+      plan_lead_(AddGauges("evenstep_plan_lead_steps",
                            "Plans held beyond the last step, least rank")),
-      loss_(AddGauges("evenstep_job_loss", "Mean loss of the last step")),
+      loss_(AddGauges("evenstep_loss", "Mean loss of the last step")),
       tokens_(AddCounters("evenstep_tokens_total", "Trained tokens")),
       steps_(AddCounters("evenstep_steps_total", "Committed steps")) {
   AddGauges("evenstep_build_info", "Always 1")
@@ -107,8 +106,10 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
   JobSeries series;
   series.step_duration = &step_duration_.Add(labels, StepBuckets());
   series.step_predicted = &step_predicted_.Add(labels);
-  series.imbalance_predicted = &imbalance_predicted_.Add(labels);
-  series.imbalance_measured = &imbalance_measured_.Add(labels);
+  series.imbalance_predicted =
+      &imbalance_.Add({{"job", job_id}, {"kind", "predicted"}});
+  series.imbalance_measured =
+      &imbalance_.Add({{"job", job_id}, {"kind", "measured"}});
   series.coordination_share = &coordination_share_.Add(labels);
   series.padding_ratio = &padding_ratio_.Add(labels);
   series.plan_lead = &plan_lead_.Add(labels);
@@ -121,8 +122,8 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
 void Metrics::Remove(const JobSeries& series) {
   step_duration_.Remove(series.step_duration);
   step_predicted_.Remove(series.step_predicted);
-  imbalance_predicted_.Remove(series.imbalance_predicted);
-  imbalance_measured_.Remove(series.imbalance_measured);
+  imbalance_.Remove(series.imbalance_predicted);
+  imbalance_.Remove(series.imbalance_measured);
   coordination_share_.Remove(series.coordination_share);
   padding_ratio_.Remove(series.padding_ratio);
   plan_lead_.Remove(series.plan_lead);
@@ -201,7 +202,7 @@ void Metrics::SetNodes(int num_connected, int num_disconnected) {
 }
 
 void Metrics::SetSlots(int total, int used) {
-  slots_.Add({{"state", "total"}}).Set(total);
+  slots_.Add({{"state", "free"}}).Set(total - used);
   slots_.Add({{"state", "used"}}).Set(used);
 }
 

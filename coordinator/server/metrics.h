@@ -95,8 +95,7 @@ class Metrics {
   Counters& rpcs_;
   Histograms& step_duration_;
   Gauges& step_predicted_;
-  Gauges& imbalance_predicted_;
-  Gauges& imbalance_measured_;
+  Gauges& imbalance_;
   Gauges& coordination_share_;
   Gauges& padding_ratio_;
   Gauges& plan_lead_;

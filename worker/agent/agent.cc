@@ -121,19 +121,19 @@ void Agent::Stop(absl::Duration grace) {
   const auto left = [&](absl::Duration reserve) {
     return std::max(end - absl::Now() - reserve, absl::ZeroDuration());
   };
-  loop_.RunAndWait([&] {
+  loop_.Call([&] {
     stopping_ = true;
     EndAll("AGENT_STOPPING",
            absl::StrCat("the agent of node ", options_.node, " is stopping"),
            left(kFarewell + kKillTime));
   });
   AwaitNoAttempts(left(kFarewell));
-  loop_.RunAndWait([&] {
+  loop_.Call([&] {
     for (auto& [key, attempt] : attempts_) attempt->Kill();
   });
   AwaitNoAttempts(absl::InfiniteDuration());  // SIGKILL was sent
   std::shared_ptr<CoordinatorLink::Stream> stream;
-  loop_.RunAndWait([&] { stream = link_.Close(); });
+  loop_.Call([&] { stream = link_.Close(); });
   if (stream != nullptr && !stream->WaitUntilDone(kFarewell)) {
     stream->Cancel();
     stream->WaitUntilDone(absl::InfiniteDuration());

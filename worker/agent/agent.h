@@ -20,11 +20,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "base/event_loop.h"
 #include "worker/agent/agent_metrics.h"
 #include "worker/agent/agent_options.h"
 #include "worker/agent/attempt.h"
 #include "worker/agent/coordinator_link.h"
-#include "worker/agent/event_loop.h"
 #include "worker/agent/process_ledger.h"
 #include "worker/agent/rendezvous_client.h"
 
@@ -74,7 +74,7 @@ class Agent {
   const std::string metrics_address_;
   std::unique_ptr<AgentMetrics> metrics_;
   ProcessLedger ledger_;
-  EventLoop loop_;  // stopped before anything below is destroyed
+  EventLoop loop_{"agent-loop"};  // stopped before anything below is destroyed
   RendezvousClient rendezvous_;
   CoordinatorLink link_;
   std::map<AttemptKey, std::shared_ptr<Attempt>> attempts_;  // on the loop

@@ -10,10 +10,10 @@
 
 #include "absl/time/time.h"
 #include "base/backoff.h"
+#include "base/event_loop.h"
 #include "evenstep/v1/agent.grpc.pb.h"
 #include "rpc/client_stream.h"
 #include "worker/agent/agent_metrics.h"
-#include "worker/agent/event_loop.h"
 #include "worker/agent/outbox.h"
 
 namespace evenstep::agent {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/spawn_options.h"
 #include "base/status_macros.h"
 
 extern char** environ;
@@ -36,42 +37,6 @@ absl::StatusOr<Pipe> MakePipe() {
   }
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
-
-// posix_spawn's two option objects, freed together.
-class SpawnOptions {
- public:
-  SpawnOptions(int output_fd, int error_fd) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output_fd, 1);
-    posix_spawn_file_actions_adddup2(&actions_, error_fd, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    sigset_t all;
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK |
-                                               POSIX_SPAWN_SETSIGDEF |
-                                               POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnOptions() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnOptions(const SpawnOptions&) = delete;
-  SpawnOptions& operator=(const SpawnOptions&) = delete;
-
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 struct ProcessStat {
   char state;
@@ -102,7 +67,10 @@ absl::StatusOr<SpawnedProcess> Spawn(
     const std::string& path, const std::vector<std::string>& arguments) {
   EVENSTEP_ASSIGN_OR_RETURN(Pipe output, MakePipe());
   EVENSTEP_ASSIGN_OR_RETURN(Pipe error, MakePipe());
-  const SpawnOptions options(output.write.get(), error.write.get());
+  SpawnOptions options;
+  posix_spawn_file_actions_adddup2(options.actions(), output.write.get(), 1);
+  posix_spawn_file_actions_adddup2(options.actions(), error.write.get(), 2);
+  posix_spawn_file_actions_addclosefrom_np(options.actions(), 3);
   std::vector<char*> argv;
   argv.push_back(const_cast<char*>(path.c_str()));
   for (const std::string& argument : arguments) {

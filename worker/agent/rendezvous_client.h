@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/event_loop.h"
 #include "evenstep/v1/agent.grpc.pb.h"
-#include "worker/agent/event_loop.h"
 
 namespace evenstep::agent {
 

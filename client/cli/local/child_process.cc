@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/spawn_options.h"
 
 extern char** environ;
 
@@ -23,43 +24,6 @@ namespace {
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 constexpr int kTailBytes = 2000;
 constexpr int kExecFailed = 127;
-
-// Attributes of a child: its own group, so that Ctrl-C reaches only us, and
-// signals as at a login.
-class SpawnSettings {
- public:
-  explicit SpawnSettings(const std::string& log_path) {
-    posix_spawn_file_actions_init(&files_);
-    posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files_, 1, log_path.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_adddup2(&files_, 1, 2);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK |
-                                               POSIX_SPAWN_SETSIGDEF |
-                                               POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    posix_spawnattr_destroy(&attributes_);
-    posix_spawn_file_actions_destroy(&files_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  const posix_spawn_file_actions_t* files() const { return &files_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
 
 std::string DescribeEnd(int status) {
   if (WIFSIGNALED(status)) {
@@ -80,10 +44,14 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const SpawnSettings settings(options.log_path);
+  SpawnOptions settings;
+  posix_spawn_file_actions_addopen(settings.actions(), 1,
+                                   options.log_path.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(settings.actions(), 1, 2);
   pid_t pid = -1;
   const int error =
-      posix_spawn(&pid, options.launcher.c_str(), settings.files(),
+      posix_spawn(&pid, options.launcher.c_str(), settings.actions(),
                   settings.attributes(), argv.data(), environ);
   if (error != 0) return ErrnoStatus(error, "cannot start", options.program);
   return ChildProcess(options, pid);

@@ -1,10 +1,11 @@
-#ifndef EVENSTEP_WORKER_AGENT_EVENT_LOOP_H_
-#define EVENSTEP_WORKER_AGENT_EVENT_LOOP_H_
+#ifndef EVENSTEP_BASE_EVENT_LOOP_H_
+#define EVENSTEP_BASE_EVENT_LOOP_H_
 
 // One thread that runs posted functions in order, and later ones when their
-// time has come. The agent's state belongs to this thread: gRPC callbacks and
-// the trainers' threads only post to it, so nothing there needs a lock. Post
-// and PostAfter are thread-safe; functions must not block for long.
+// time has come. The coordinator and the agent keep their state on such a
+// thread: gRPC reactions, planner threads and trainers' threads only post to
+// it, so nothing there needs a lock and nothing else blocks. Post, PostAfter
+// and Call are thread-safe; functions must not block for long.
 
 #include <cstdint>
 #include <deque>
@@ -17,21 +18,23 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace evenstep::agent {
+namespace evenstep {
 
 class EventLoop {
  public:
-  EventLoop();
+  // `name` is the thread's, at most 15 characters.
+  explicit EventLoop(const char* name);
   ~EventLoop();  // Stop
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Functions posted after Stop are thrown away.
-  void Post(std::function<void()> function) ABSL_LOCKS_EXCLUDED(mutex_);
-  void PostAfter(absl::Duration delay, std::function<void()> function)
+  // False, and the function is thrown away, once Stop has begun.
+  bool Post(std::function<void()> function) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool PostAfter(absl::Duration delay, std::function<void()> function)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs `function` on the loop and waits for it. Never from the loop itself.
-  void RunAndWait(std::function<void()> function);
+  // Runs `function` on the loop and waits for it; false once Stop has begun.
+  // Never from the loop itself.
+  bool Call(const std::function<void()>& function);
 
   // Runs what was posted so far, throws waiting timers away, joins the thread.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -52,6 +55,6 @@ class EventLoop {
   std::thread thread_;
 };
 
-}  // namespace evenstep::agent
+}  // namespace evenstep
 
-#endif  // EVENSTEP_WORKER_AGENT_EVENT_LOOP_H_
+#endif  // EVENSTEP_BASE_EVENT_LOOP_H_

@@ -1,4 +1,4 @@
-#include "worker/agent/event_loop.h"
+#include "base/event_loop.h"
 
 #include <vector>
 
@@ -6,21 +6,21 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace evenstep::agent {
+namespace evenstep {
 namespace {
 
 using testing::ElementsAre;
 
 TEST(EventLoopTest, FunctionsRunInTheOrderTheyWerePosted) {
-  EventLoop loop;
+  EventLoop loop("test");
   std::vector<int> seen;
   for (int i = 0; i < 3; ++i) loop.Post([&seen, i] { seen.push_back(i); });
-  loop.RunAndWait([] {});
+  EXPECT_TRUE(loop.Call([] {}));
   EXPECT_THAT(seen, ElementsAre(0, 1, 2));
 }
 
 TEST(EventLoopTest, TimersRunInTheOrderOfTheirTimes) {
-  EventLoop loop;
+  EventLoop loop("test");
   std::vector<int> seen;
   absl::Notification done;
   loop.PostAfter(absl::Milliseconds(20), [&] {
@@ -34,14 +34,16 @@ TEST(EventLoopTest, TimersRunInTheOrderOfTheirTimes) {
 }
 
 TEST(EventLoopTest, StopRunsWhatWasPostedAndDropsTimers) {
-  EventLoop loop;
+  EventLoop loop("test");
   int ran = 0;
   loop.PostAfter(absl::Hours(1), [&] { ran += 100; });
   loop.Post([&] { ++ran; });
   loop.Stop();
-  loop.Post([&] { ran += 100; });
+  EXPECT_FALSE(loop.Post([&] { ran += 100; }));
+  EXPECT_FALSE(loop.PostAfter(absl::ZeroDuration(), [&] { ran += 100; }));
+  EXPECT_FALSE(loop.Call([&] { ran += 100; }));
   EXPECT_EQ(ran, 1);
 }
 
 }  // namespace
-}  // namespace evenstep::agent
+}  // namespace evenstep

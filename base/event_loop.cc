@@ -1,41 +1,44 @@
-#include "worker/agent/event_loop.h"
+#include "base/event_loop.h"
 
 #include <pthread.h>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
-namespace evenstep::agent {
+namespace evenstep {
 
-EventLoop::EventLoop() : thread_([this] { Run(); }) {
-  pthread_setname_np(thread_.native_handle(), "agent-loop");
+EventLoop::EventLoop(const char* name) : thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), name);
 }
 
 EventLoop::~EventLoop() { Stop(); }
 
-void EventLoop::Post(std::function<void()> function) {
+bool EventLoop::Post(std::function<void()> function) {
   absl::MutexLock lock(&mutex_);
-  if (stopping_) return;
+  if (stopping_) return false;
   ready_.push_back(std::move(function));
   wake_.Signal();
+  return true;
 }
 
-void EventLoop::PostAfter(absl::Duration delay,
+bool EventLoop::PostAfter(absl::Duration delay,
                           std::function<void()> function) {
   absl::MutexLock lock(&mutex_);
-  if (stopping_) return;
+  if (stopping_) return false;
   timers_.emplace(TimerKey(absl::Now() + delay, next_timer_++),
                   std::move(function));
   wake_.Signal();
+  return true;
 }
 
-void EventLoop::RunAndWait(std::function<void()> function) {
+bool EventLoop::Call(const std::function<void()>& function) {
   absl::Notification done;
-  Post([&] {
+  const bool posted = Post([&] {
     function();
     done.Notify();
   });
-  done.WaitForNotification();
+  if (posted) done.WaitForNotification();
+  return posted;
 }
 
 void EventLoop::Stop() {
@@ -76,4 +79,4 @@ bool EventLoop::WaitForNext(std::function<void()>* next) {
   }
 }
 
-}  // namespace evenstep::agent
+}  // namespace evenstep

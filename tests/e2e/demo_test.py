@@ -1,0 +1,67 @@
+"""The demo's driver, on a small job: the real one takes minutes."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import case_runner
+from cluster import BIN, write_documents
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/demo"))
+import run_demo  # noqa: E402  pylint: disable=wrong-import-position
+FIGURES = {"step_seconds", "tokens_per_second", "idle_share", "padding_ratio",
+           "first_loss", "final_loss"}
+
+
+class DemoTest(unittest.TestCase):
+
+    def run_demo(self, folder, *settings):
+        write_documents(folder / "documents")
+        command = [sys.executable, ROOT / "examples/demo/run_demo.py",
+                   "--bin", BIN, "--out", folder / "out"]
+        for setting in (f"data.source=text:{folder / 'documents'}",
+                        "data.max_length=1024", "model.width=32",
+                        "model.layers=1", "memory.tokens_per_rank=1024",
+                        *settings):
+            command += ["--set", setting]
+        return subprocess.run(list(map(str, command)), text=True,
+                              capture_output=True, timeout=300, check=False)
+
+    def test_the_table_and_the_summary_have_every_figure(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            done = self.run_demo(folder, "optimizer.lr=0.02")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            summary = json.loads((folder / "out/summary.json").read_text())
+        for policy in ("static", "balanced", "packed", "even"):
+            self.assertIn(f"\n{policy}", done.stdout)
+            self.assertGreaterEqual(set(summary[policy]), FIGURES)
+        for key in ("speedup", "max_loss_difference", "coordination_share"):
+            self.assertIsInstance(summary[key], float)
+
+    def test_broken_promises_are_named(self):
+        steps = [{"step_seconds": 1.0}] * 4
+
+        def run(losses, plan_lead_share=1.0):
+            found = types.SimpleNamespace(policy="even", steps=steps)
+            found.losses = losses
+            found.summary = {"plan_lead_share": plan_lead_share}
+            return found
+
+        good = run([5.0, 4.0, 3.0, 3.0])
+        self.assertEqual(run_demo.check([good], 1e-6, 0.001), [])
+        for problems in (
+                run_demo.check([run([5.0, 4.9, 4.9, 4.9])], 1e-6, 0.001),
+                run_demo.check([run(good.losses, 0.5)], 1e-6, 0.001),
+                run_demo.check([good], 1e-2, 0.001),
+                run_demo.check([good], 1e-6, 0.02)):
+            self.assertEqual(len(problems), 1, problems)
+
+
+if __name__ == "__main__":
+    case_runner.main()

@@ -46,7 +46,8 @@ int64_t SpreadNs(int64_t rank_ns, const CostModel& costs) {
 // What the rounds cost whatever they hold. Under per_round every rank pays the
 // fixed cost of every round, and memory forces a number of rounds, so that the
 // cost is taken off the step and off the samples' shares, and the rest is
-// bounded as ever. Under per_step all three are 0.
+// bounded as ever. All three are 0 under per_step, and where recompute is
+// chosen, which trades rounds for time.
 struct RoundCosts {
   int64_t all_ns = 0;     // of all rounds
   int64_t others_ns = 0;  // of all but one, that of the sample at hand
@@ -56,7 +57,7 @@ struct RoundCosts {
 int64_t PlacesNeeded(const PlanRequest& request) {
   int64_t tokens = 0;
   for (const Sample& sample : request.samples) tokens += sample.length;
-  return CeilDivide(tokens, request.memory.tokens_per_rank);
+  return CeilDivide(tokens, MostTokensPerRank(request));
 }
 
 int64_t LeastFixedNs(const PlanRequest& request, const CostModel& costs) {
@@ -67,7 +68,10 @@ int64_t LeastFixedNs(const PlanRequest& request, const CostModel& costs) {
 
 RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs) {
   RoundCosts rounds;
-  if (request.options.sync == SyncMode::kPerStep) return rounds;
+  const std::vector<int> modes = RecomputeModes(request);
+  if (request.options.sync == SyncMode::kPerStep || modes.size() > 1) {
+    return rounds;
+  }
   const int64_t num_rounds =
       CeilDivide(PlacesNeeded(request), request.cluster.num_ranks());
   const int64_t round_ns = LeastFixedNs(request, costs);
@@ -75,7 +79,7 @@ RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs) {
   rounds.others_ns = rounds.all_ns - round_ns;
   for (const Sample& sample : request.samples) {
     rounds.shares_ns += CeilDivide(int128{costs.FixedNs(1)} * sample.length,
-                                   request.memory.tokens_per_rank);
+                                   TokensPerRank(request, modes[0]));
   }
   return rounds;
 }
@@ -92,8 +96,10 @@ int64_t LongestNs(const CostTable& table) {
   int64_t longest_ns = 0;
   for (int i = 0; i < table.num_samples(); ++i) {
     int64_t best_ns = kForever;
-    for (int k = table.first_level(i); k < table.num_degrees(); ++k) {
-      best_ns = std::min(best_ns, table.alone_ns(k, i));
+    for (int mode = 0; mode < table.num_modes(); ++mode) {
+      for (int k = table.first_level(i, mode); k < table.end_level(mode); ++k) {
+        best_ns = std::min(best_ns, table.alone_ns(k, i));
+      }
     }
     longest_ns = std::max(longest_ns, best_ns);
   }
@@ -134,7 +140,7 @@ int64_t DestructiveNs(const CostTable& table, const CostModel& costs,
 }  // namespace
 
 CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
-    : degrees_(LegalDegrees(request)) {
+    : degrees_(LegalDegrees(request)), modes_(RecomputeModes(request)) {
   const auto& samples = request.samples;
   order_.resize(samples.size());
   std::iota(order_.begin(), order_.end(), 0);
@@ -145,41 +151,49 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
     return samples[a].id < samples[b].id;
   });
   for (int index : order_) lengths_.push_back(samples[index].length);
-  const size_t cells = degrees_.size() * samples.size();
-  first_level_.assign(samples.size(), 0);
+  const size_t cells = num_levels() * samples.size();
+  for (int mode = 0; mode < num_modes(); ++mode) {
+    first_level_.insert(first_level_.end(), samples.size(),
+                        mode * num_degrees());
+  }
   sample_ns_.resize(cells);
   rank_ns_.resize(cells);
   alone_ns_.resize(cells);
-  for (int level = 0; level < num_degrees(); ++level) {
-    FillLevel(request, costs, level);
+  for (int level = 0; level < num_levels(); ++level) {
+    FillLevel(request, costs.WithRecompute(recompute_layers(level)), level);
   }
 }
 
 void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
                           int level) {
-  const int degree = degrees_[level];
+  const int degree = this->degree(level);
+  const int mode = level / num_degrees();
+  const int64_t tokens_per_rank = TokensPerRank(request, modes_[mode]);
   const int64_t fixed_ns = costs.FixedNs(degree);
-  const int64_t capacity = CapacityTokens(request.memory, degree);
+  const int64_t capacity = tokens_per_rank * degree;
   const int64_t speed = FastestBlockSpeed(request, costs, degree);
   capacity_tokens_.push_back(capacity);
   fixed_ns_.push_back(fixed_ns);
   for (int i = 0; i < num_samples(); ++i) {
     const size_t cell = level * order_.size() + i;
-    if (lengths_[i] > capacity) first_level_[i] = level + 1;
+    if (lengths_[i] > capacity) {
+      first_level_[mode * order_.size() + i] = level + 1;
+    }
     sample_ns_[cell] = costs.SampleNs(degree, lengths_[i]);
     const int128 share = int128{fixed_ns} * lengths_[i];
-    rank_ns_[cell] =
-        degree * sample_ns_[cell] +
-        static_cast<int64_t>(share / request.memory.tokens_per_rank);
+    rank_ns_[cell] = degree * sample_ns_[cell] +
+                     static_cast<int64_t>(share / tokens_per_rank);
     alone_ns_[cell] = CostModel::AtSpeed(fixed_ns + sample_ns_[cell], speed);
   }
 }
 
 int CostTable::BestLevel(int i, int64_t limit_ns) const {
   int best = -1;
-  for (int level = first_level_[i]; level < num_degrees(); ++level) {
-    if (alone_ns(level, i) > limit_ns) continue;
-    if (best < 0 || rank_ns(level, i) < rank_ns(best, i)) best = level;
+  for (int mode = 0; mode < num_modes(); ++mode) {
+    for (int level = first_level(i, mode); level < end_level(mode); ++level) {
+      if (alone_ns(level, i) > limit_ns) continue;
+      if (best < 0 || rank_ns(level, i) < rank_ns(best, i)) best = level;
+    }
   }
   return best;
 }

@@ -35,8 +35,9 @@ struct LowerBound {
   BoundKind kind = BoundKind::kArea;
 };
 
-// Costs of every sample at every legal degree, samples in descending length
-// (ties by id).
+// Costs of every sample at every legal degree and number of recomputed layers
+// (mode), samples in descending length (ties by id). A level is one of both:
+// levels 0..num_degrees()-1 are the degrees in the first mode, and so on.
 class CostTable {
  public:
   // The request must be valid and CheckSamplesFit.
@@ -44,7 +45,12 @@ class CostTable {
 
   int num_samples() const { return static_cast<int>(order_.size()); }
   int num_degrees() const { return static_cast<int>(degrees_.size()); }
-  int degree(int level) const { return degrees_[level]; }
+  int num_modes() const { return static_cast<int>(modes_.size()); }
+  int num_levels() const { return num_degrees() * num_modes(); }
+  int degree(int level) const { return degrees_[level % num_degrees()]; }
+  int recompute_layers(int level) const {
+    return modes_[level / num_degrees()];
+  }
   int64_t capacity_tokens(int level) const { return capacity_tokens_[level]; }
   int64_t fixed_ns(int level) const { return fixed_ns_[level]; }
   // Index into the request of the i-th longest sample.
@@ -54,8 +60,11 @@ class CostTable {
   int64_t sample_ns(int level, int i) const {
     return sample_ns_[level * order_.size() + i];
   }
-  // Levels below this one are too narrow for sample i.
-  int first_level(int i) const { return first_level_[i]; }
+  // Levels of a mode below this one are too narrow for sample i.
+  int first_level(int i, int mode = 0) const {
+    return first_level_[mode * order_.size() + i];
+  }
+  int end_level(int mode) const { return (mode + 1) * num_degrees(); }
   // Rank-time of sample i with its share of the fixed cost, nominal speed.
   int64_t rank_ns(int level, int i) const {
     return rank_ns_[level * order_.size() + i];
@@ -73,6 +82,7 @@ class CostTable {
   void FillLevel(const PlanRequest& request, const CostModel& costs, int level);
 
   std::vector<int> degrees_;
+  std::vector<int> modes_;
   std::vector<int64_t> capacity_tokens_;
   std::vector<int64_t> fixed_ns_;
   std::vector<int> order_;

@@ -109,6 +109,20 @@ TEST(BoundsTest, NeverExceedsTheOptimumOfSmallStepsInRounds) {
   EXPECT_GT(solved, 200);
 }
 
+TEST(BoundsTest, NeverExceedsTheOptimumWhereRecomputeIsChosen) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    PlanRequest request =
+        testing::WithRecomputeChoices(testing::RandomRequest(seed, {4, 4}));
+    if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    if (!optimum_ns.ok()) continue;
+    ++solved;
+    EXPECT_LE(BoundOf(request).step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 150);
+}
+
 TEST(BoundsTest, CountsTheRoundsThatMemoryForces) {
   // 30 tokens of 4 ranks with room for 3 each: three rounds at 1 s; 30 s of
   // work spread over four ranks.

@@ -103,6 +103,27 @@ int64_t RealTokens(const PlanRequest& request, const MicroBatch& batch) {
   return tokens;
 }
 
+int64_t TokensARankHolds(const PlanRequest& request, int64_t redone) {
+  const MemoryModel& memory = request.memory;
+  if (memory.tokens_per_rank != 0) return memory.tokens_per_rank;
+  Wide bytes = memory.head_bytes_per_token;
+  for (int layer = 0; layer < request.model.num_layers; ++layer) {
+    bytes += layer < redone ? memory.kept_bytes_per_token
+                            : memory.layer_bytes_per_token;
+  }
+  if (redone > 0) bytes += memory.layer_bytes_per_token;
+  if (bytes == 0) bytes = 1;
+  return std::min<int64_t>(
+      kMaxTokensPerRank, static_cast<int64_t>(memory.activation_bytes / bytes));
+}
+
+bool RecomputeIsAllowed(const Options& options, int layers) {
+  for (int choice : options.recompute_choices) {
+    if (choice == layers) return true;
+  }
+  return options.recompute_layers == layers;
+}
+
 absl::Status CheckTokens(const PlanRequest& request, const std::string& name,
                          const MicroBatch& batch) {
   int64_t padded = RealTokens(request, batch);
@@ -112,15 +133,14 @@ absl::Status CheckTokens(const PlanRequest& request, const std::string& name,
     return Broken(absl::StrCat(name, " states ", batch.padded_tokens,
                                " padded tokens; they are ", padded));
   }
-  if (padded / batch.degree > request.memory.tokens_per_rank) {
-    return Broken(absl::StrCat(name, " needs ", padded / batch.degree,
-                               " tokens per rank of ",
-                               request.memory.tokens_per_rank));
-  }
-  if (batch.recompute_layers != request.options.recompute_layers) {
+  if (!RecomputeIsAllowed(request.options, batch.recompute_layers)) {
     return Broken(absl::StrCat(name, " recomputes ", batch.recompute_layers,
-                               " layers instead of ",
-                               request.options.recompute_layers));
+                               " layers, which was not asked for"));
+  }
+  const int64_t holds = TokensARankHolds(request, batch.recompute_layers);
+  if (padded / batch.degree > holds) {
+    return Broken(absl::StrCat(name, " needs ", padded / batch.degree,
+                               " tokens per rank of ", holds));
   }
   return absl::OkStatus();
 }

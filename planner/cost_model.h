@@ -30,6 +30,14 @@ class CostModel {
  public:
   CostModel(const PlanRequest& request, int recompute_layers);
 
+  // The same costs with another number of layers recomputed.
+  CostModel WithRecompute(int recompute_layers) const {
+    CostModel costs = *this;
+    costs.recompute_layers_ = recompute_layers;
+    return costs;
+  }
+  int recompute_layers() const { return static_cast<int>(recompute_layers_); }
+
   // What a micro-batch pays however little it holds, at nominal speed.
   int64_t FixedNs(int degree) const;
   // What one sample adds to a micro-batch, rounded down, at nominal speed.

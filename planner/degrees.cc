@@ -21,29 +21,26 @@ bool ModelAllows(const ModelShape& model, int degree) {
 
 // "what" is refused because the widest block is too small for its tokens.
 absl::Status TooLong(const std::string& what, int64_t tokens, int num_ranks,
-                     const std::vector<int>& degrees,
-                     const MemoryModel& memory) {
+                     const std::vector<int>& degrees, int64_t tokens_per_rank) {
   const int widest = degrees.back();
   return absl::FailedPreconditionError(absl::StrCat(
       what, " has ", tokens, " tokens; the widest legal degree on ", num_ranks,
       " ranks, ", widest, " of {", absl::StrJoin(degrees, ", "), "}, holds ",
-      widest, " x ", memory.tokens_per_rank, " = ",
-      CapacityTokens(memory, widest),
+      widest, " x ", tokens_per_rank, " = ", tokens_per_rank * widest,
       " tokens. It fits with memory.tokens_per_rank of at least ",
       PaddedTokens(tokens, widest) / widest, ", or at a legal degree of ",
-      PaddedTokens(tokens, memory.tokens_per_rank) / memory.tokens_per_rank,
-      " or more"));
+      PaddedTokens(tokens, tokens_per_rank) / tokens_per_rank, " or more"));
 }
 
 absl::StatusOr<int> SmallestDegreeFor(const std::string& what, int64_t tokens,
-                                      const PlanRequest& request) {
-  const int num_ranks = request.cluster.num_ranks();
-  const MemoryModel& memory = request.memory;
+                                      const PlanRequest& request,
+                                      int64_t tokens_per_rank) {
   const std::vector<int> degrees = LegalDegrees(request);
   for (int degree : degrees) {
-    if (tokens <= CapacityTokens(memory, degree)) return degree;
+    if (tokens <= tokens_per_rank * degree) return degree;
   }
-  return TooLong(what, tokens, num_ranks, degrees, memory);
+  return TooLong(what, tokens, request.cluster.num_ranks(), degrees,
+                 tokens_per_rank);
 }
 
 const Sample& LongestSample(const PlanRequest& request) {
@@ -105,8 +102,33 @@ int64_t PaddedTokens(int64_t tokens, int64_t degree) {
   return (tokens + degree - 1) / degree * degree;
 }
 
-int64_t CapacityTokens(const MemoryModel& memory, int degree) {
-  return memory.tokens_per_rank * degree;
+std::vector<int> RecomputeModes(const PlanRequest& request) {
+  std::vector<int> modes = request.options.recompute_choices;
+  modes.push_back(request.options.recompute_layers);
+  std::sort(modes.begin(), modes.end());
+  modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
+  return modes;
+}
+
+int64_t TokensPerRank(const PlanRequest& request, int recompute_layers) {
+  const MemoryModel& memory = request.memory;
+  if (memory.tokens_per_rank > 0) return memory.tokens_per_rank;
+  const int64_t whole_layers = request.model.num_layers - recompute_layers +
+                               (recompute_layers > 0 ? 1 : 0);
+  const int64_t bytes_per_token =
+      whole_layers * memory.layer_bytes_per_token +
+      recompute_layers * memory.kept_bytes_per_token +
+      memory.head_bytes_per_token;
+  return std::min(kMaxTokensPerRank, memory.activation_bytes /
+                                         std::max<int64_t>(1, bytes_per_token));
+}
+
+int64_t MostTokensPerRank(const PlanRequest& request) {
+  int64_t most = 0;
+  for (int mode : RecomputeModes(request)) {
+    most = std::max(most, TokensPerRank(request, mode));
+  }
+  return most;
 }
 
 absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
@@ -115,13 +137,15 @@ absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
   const std::string what =
       stated > 0 ? "the run's longest possible sample (run.max_length)"
                  : absl::StrCat("sample ", longest.id);
-  return SmallestDegreeFor(what, stated > 0 ? stated : longest.length, request);
+  return SmallestDegreeFor(
+      what, stated > 0 ? stated : longest.length, request,
+      TokensPerRank(request, request.options.recompute_layers));
 }
 
 absl::Status CheckSamplesFit(const PlanRequest& request) {
   const Sample& longest = LongestSample(request);
   return SmallestDegreeFor(absl::StrCat("sample ", longest.id), longest.length,
-                           request)
+                           request, MostTokensPerRank(request))
       .status();
 }
 
@@ -133,7 +157,8 @@ absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
   request.model = model;
   request.memory = memory;
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
-  return SmallestDegreeFor("a sample of max_length", max_length, request)
+  return SmallestDegreeFor("a sample of max_length", max_length, request,
+                           MostTokensPerRank(request))
       .status();
 }
 

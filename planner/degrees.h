@@ -42,14 +42,23 @@ std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape);
 // Tokens of a micro-batch after Ulysses padding: up to a multiple of `degree`.
 int64_t PaddedTokens(int64_t tokens, int64_t degree);
 
-// Tokens that one micro-batch of `degree` can hold.
-int64_t CapacityTokens(const MemoryModel& memory, int degree);
+// Numbers of recomputed layers that a plan may use, ascending: the choices and
+// options.recompute_layers.
+std::vector<int> RecomputeModes(const PlanRequest& request);
+
+// Tokens that a rank can hold with so many layers recomputed; at most
+// kMaxTokensPerRank.
+int64_t TokensPerRank(const PlanRequest& request, int recompute_layers);
+// The most over all modes.
+int64_t MostTokensPerRank(const PlanRequest& request);
 
 // The smallest legal degree that holds the longest sample of the run (of the
-// step, where the run does not say). FAILED_PRECONDITION with the numbers.
+// step, where the run does not say) with options.recompute_layers.
+// FAILED_PRECONDITION with the numbers.
 absl::StatusOr<int> StaticDegree(const PlanRequest& request);
 
-// FAILED_PRECONDITION naming the longest sample if no legal degree holds it.
+// FAILED_PRECONDITION naming the longest sample if no legal degree holds it
+// in any mode.
 absl::Status CheckSamplesFit(const PlanRequest& request);
 
 }  // namespace evenstep::planner

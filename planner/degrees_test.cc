@@ -145,5 +145,23 @@ TEST(DegreesTest, StaticDegreeFollowsTheRunNotTheStep) {
   EXPECT_EQ(*StaticDegree(request), 4);
 }
 
+TEST(DegreesTest, RecomputeTradesBytesForTokens) {
+  PlanRequest request = testing::SimpleRequest(2, 0, {1});
+  request.model.num_layers = 4;
+  request.memory = {.tokens_per_rank = 0,
+                    .activation_bytes = 1'000'000,
+                    .layer_bytes_per_token = 1000,
+                    .kept_bytes_per_token = 100,
+                    .head_bytes_per_token = 500};
+  EXPECT_EQ(TokensPerRank(request, 0), 222);  // 4 layers and the head
+  EXPECT_EQ(TokensPerRank(request, 1), 217);  // one layer is held twice over
+  EXPECT_EQ(TokensPerRank(request, 4), 526);  // 1000 + 4 * 100 + 500
+  request.options.recompute_choices = {4, 2, 4};
+  EXPECT_THAT(RecomputeModes(request), ElementsAre(0, 2, 4));
+  EXPECT_EQ(MostTokensPerRank(request), 526);
+  request.memory.tokens_per_rank = 7;  // beats the bytes
+  EXPECT_EQ(TokensPerRank(request, 4), 7);
+}
+
 }  // namespace
 }  // namespace evenstep::planner

@@ -24,9 +24,40 @@ Size SizeOf(const PlanRequest& request, const std::vector<int>& samples) {
   return size;
 }
 
-int64_t PredictNs(const PlanRequest& request, const CostModel& costs,
+// Costs in every mode; most requests have one.
+class CostsByMode {
+ public:
+  CostsByMode(const PlanRequest& request, const CostModel& costs)
+      : asked_(request.options.recompute_layers) {
+    for (int mode : RecomputeModes(request)) {
+      costs_.push_back(costs.WithRecompute(mode));
+    }
+  }
+
+  int LayersOf(const Placement& placement) const {
+    return placement.recompute_layers == kRecomputeAsAsked
+               ? asked_
+               : placement.recompute_layers;
+  }
+  // A number that is no mode costs as asked; the checker refuses it.
+  const CostModel& For(const Placement& placement) const {
+    const int layers = LayersOf(placement);
+    const CostModel* found = &costs_[0];
+    for (const CostModel& costs : costs_) {
+      if (costs.recompute_layers() == layers) found = &costs;
+    }
+    return *found;
+  }
+
+ private:
+  const int asked_;
+  std::vector<CostModel> costs_;
+};
+
+int64_t PredictNs(const PlanRequest& request, const CostsByMode& costs_by_mode,
                   const Placement& placement) {
   const Size size = SizeOf(request, placement.samples);
+  const CostModel& costs = costs_by_mode.For(placement);
   const int degree = placement.block.degree;
   const int64_t nominal_ns = costs.MicroBatchNs(
       degree, PaddedTokens(size.tokens, degree), size.squares);
@@ -66,7 +97,7 @@ class Timeline {
   std::vector<int64_t> busy_ns_;
 };
 
-MicroBatch ToMicroBatch(const PlanRequest& request, const CostModel& costs,
+MicroBatch ToMicroBatch(const PlanRequest& request, const CostsByMode& costs,
                         Placement placement) {
   MicroBatch micro_batch;
   micro_batch.first_rank = placement.block.first_rank;
@@ -74,7 +105,7 @@ MicroBatch ToMicroBatch(const PlanRequest& request, const CostModel& costs,
   if (request.options.sync == SyncMode::kPerRound) {
     micro_batch.round = placement.round;
   }
-  micro_batch.recompute_layers = request.options.recompute_layers;
+  micro_batch.recompute_layers = costs.LayersOf(placement);
   micro_batch.padded_tokens = PaddedTokens(
       SizeOf(request, placement.samples).tokens, micro_batch.degree);
   micro_batch.predicted_ns = PredictNs(request, costs, placement);
@@ -106,9 +137,10 @@ double PaddingRatio(const PlanRequest& request,
 int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
                       const std::vector<Placement>& placements) {
   Timeline timeline(request);
+  const CostsByMode costs_by_mode(request, costs);
   for (const Placement& placement : placements) {
     timeline.Run(placement.block, placement.round,
-                 PredictNs(request, costs, placement));
+                 PredictNs(request, costs_by_mode, placement));
   }
   return timeline.EndNs() + request.time.step_fixed_ns;
 }
@@ -134,12 +166,13 @@ Plan BuildPlan(const PlanRequest& request, const CostModel& costs,
                const LowerBound& bound, std::vector<Placement> placements) {
   Plan plan;
   Timeline timeline(request);
+  const CostsByMode costs_by_mode(request, costs);
   plan.micro_batches.reserve(placements.size());
   for (Placement& placement : placements) {
     const Block block = placement.block;
     const int round = placement.round;
     plan.micro_batches.push_back(
-        ToMicroBatch(request, costs, std::move(placement)));
+        ToMicroBatch(request, costs_by_mode, std::move(placement)));
     timeline.Run(block, round, plan.micro_batches.back().predicted_ns);
   }
   for (const Sample& sample : request.samples) {

@@ -18,11 +18,15 @@
 
 namespace evenstep::planner {
 
+inline constexpr int kRecomputeAsAsked = -1;
+
 // What a policy decides: where, and which samples. Order is global order.
 struct Placement {
   Block block;
   std::vector<int> samples;  // indices into the request
   int round = 0;             // ascending; read under per_round only
+  // Or options.recompute_layers.
+  int recompute_layers = kRecomputeAsAsked;
 };
 
 // Step time alone, fixed cost included.

@@ -36,12 +36,29 @@ constexpr size_t kNumImprovedWithBands = 8;
 constexpr int kMaxSizeWithBands = 8192;  // nodes and samples
 constexpr int64_t kNoTarget = INT64_MAX;
 
+// Gives every micro-batch the least recompute that holds it: no slower.
+void LowerRecompute(const PlanRequest& request,
+                    std::vector<Placement>& placements) {
+  for (Placement& placement : placements) {
+    int64_t tokens = 0;
+    for (int index : placement.samples) tokens += request.samples[index].length;
+    for (int mode : RecomputeModes(request)) {
+      placement.recompute_layers = mode;
+      if (tokens <= TokensPerRank(request, mode) * placement.block.degree)
+        break;
+    }
+  }
+}
+
 // The fastest placements seen that keep within the groups a rank may have.
 class Best {
  public:
   explicit Best(const PolicyInput& input) : input_(input) {}
 
   void Offer(std::vector<Placement> placements) {
+    if (!input_.request.options.recompute_choices.empty()) {
+      LowerRecompute(input_.request, placements);
+    }
     const int most_groups = input_.request.options.max_groups_per_rank;
     if (most_groups > 0 &&
         MostGroupsPerRank(input_.request, placements) > most_groups) {
@@ -211,9 +228,8 @@ void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
   OfferAligned(input, std::move(degrees), best);
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
+absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
+    const PolicyInput& input) {
   const PlanRequest& request = input.request;
   const bool contiguous = request.options.blocks == BlockShape::kContiguous;
   const bool per_step = request.options.sync == SyncMode::kPerStep;
@@ -235,6 +251,40 @@ absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
                    request.options.max_groups_per_rank,
                    " groups (options.max_groups_per_rank); a limit of ",
                    aligned.size(), " or aligned blocks would allow one"));
+}
+
+// Every mode alone, each micro-batch then lowered as far as memory allows;
+// under per_round also modes mixed in the search.
+absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
+    const PolicyInput& input) {
+  Best best(input);
+  absl::Status last = absl::OkStatus();
+  for (int mode : RecomputeModes(input.request)) {
+    PlanRequest request = input.request;
+    request.options.recompute_choices.clear();
+    request.options.recompute_layers = mode;
+    last.Update(CheckSamplesFit(request));
+    if (!CheckSamplesFit(request).ok()) continue;
+    const CostModel costs = input.costs.WithRecompute(mode);
+    const CostTable table(request, costs);
+    const LowerBound bound = ComputeLowerBound(request, costs, table);
+    auto placements = PlaceInOneMode({request, costs, table, bound});
+    last.Update(placements.status());
+    if (placements.ok()) best.Offer(*std::move(placements));
+  }
+  if (input.request.options.sync == SyncMode::kPerRound) {
+    best.Offer(PlaceEvenRounds(input));
+  }
+  std::vector<Placement> placements = best.Take();
+  if (placements.empty()) return last;
+  return placements;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input) {
+  if (input.table.num_modes() > 1) return PlaceWithRecompute(input);
+  return PlaceInOneMode(input);
 }
 
 }  // namespace evenstep::planner

@@ -69,6 +69,43 @@ TEST(EvenTest, IsOptimalOnSmallStepsInRounds) {
   EXPECT_GT(solved, 60);
 }
 
+TEST(EvenTest, IsOptimalInRoundsWithRecomputeToo) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    PlanRequest request =
+        testing::WithRecomputeChoices(testing::RandomRequest(seed, {4, 4}));
+    request.options.sync = SyncMode::kPerRound;
+    auto optimum_ns = testing::BruteForceStepNs(request);
+    auto plan = MakePlan(request);
+    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
+    if (!plan.ok()) continue;
+    ++solved;
+    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
+  }
+  EXPECT_GT(solved, 60);
+}
+
+TEST(EvenTest, ChoosingRecomputeIsNeverWorseThanAnySingleMode) {
+  int lower = 0;
+  for (uint64_t seed = 3000; seed < 3100; ++seed) {
+    PlanRequest request =
+        testing::WithRecomputeChoices(testing::RandomRequest(seed, {16, 40}));
+    request.options.work_budget = 2000;
+    if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
+    const int64_t chosen_ns = StepNs(request, Policy::kEven);
+    int64_t single_ns = INT64_MAX;
+    for (int layers : request.options.recompute_choices) {
+      PlanRequest single = request;
+      single.options.recompute_choices.clear();
+      single.options.recompute_layers = layers;
+      single_ns = std::min(single_ns, StepNs(single, Policy::kEven));
+    }
+    EXPECT_LE(chosen_ns, single_ns) << "seed " << seed;
+    if (chosen_ns < single_ns) ++lower;
+  }
+  EXPECT_GT(lower, 3);
+}
+
 // cases.md, Groups 19: 6 ranks, cap 4096, length 20,000.
 TEST(EvenTest, ContiguousBlocksHoldWhatAlignedOnesCannot) {
   PlanRequest request = testing::SimpleRequest(6, 4096, {20000});

@@ -36,7 +36,7 @@ class ExactRounds {
         num_subsets_(1u << input.request.samples.size()),
         starting_(num_ranks_),
         from_((num_ranks_ + 1) * num_subsets_) {
-    for (int k = 0; k < input.table.num_degrees(); ++k) AddLevel(k);
+    for (int k = 0; k < input.table.num_degrees(); ++k) AddDegree(k);
     for (Subset set = 0; set < num_subsets_; ++set) {
       At(num_ranks_, set).peak_ns = set == 0 ? 0 : kImpossible;
     }
@@ -81,27 +81,42 @@ class ExactRounds {
 
   Cell& At(int rank, Subset set) { return from_[rank * num_subsets_ + set]; }
 
-  void AddLevel(int level) {
+  void AddDegree(int level) {
     const int degree = input_.table.degree(level);
     nominal_ns_.emplace_back(num_subsets_, kImpossible);
+    layers_.emplace_back(num_subsets_, 0);
     for (Subset set = 1; set < num_subsets_; ++set) {
-      int64_t tokens = 0;
-      int128 squares = 0;
-      for (Subset rest = set; rest != 0; rest &= rest - 1) {
-        const int64_t length =
-            input_.request.samples[std::countr_zero(rest)].length;
-        tokens += length;
-        squares += int128{length} * length;
+      for (int mode = 0; mode < input_.table.num_modes(); ++mode) {
+        TryMode(level, mode, set);
       }
-      if (tokens > input_.table.capacity_tokens(level)) continue;
-      nominal_ns_[level][set] = input_.costs.MicroBatchNs(
-          degree, PaddedTokens(tokens, degree), squares);
     }
     for (const Block& block :
          BlocksOf(num_ranks_, degree, input_.request.options.blocks)) {
       starting_[block.first_rank].push_back(
           {level, input_.costs.BlockSpeed(block)});
     }
+  }
+
+  // The fastest mode that holds a subset.
+  void TryMode(int level, int mode, Subset set) {
+    const CostTable& table = input_.table;
+    const int in_mode = level + mode * table.num_degrees();
+    int64_t tokens = 0;
+    int128 squares = 0;
+    for (Subset rest = set; rest != 0; rest &= rest - 1) {
+      const int64_t length =
+          input_.request.samples[std::countr_zero(rest)].length;
+      tokens += length;
+      squares += int128{length} * length;
+    }
+    if (tokens > table.capacity_tokens(in_mode)) return;
+    const int degree = table.degree(level);
+    const int layers = table.recompute_layers(in_mode);
+    const int64_t ns = input_.costs.WithRecompute(layers).MicroBatchNs(
+        degree, PaddedTokens(tokens, degree), squares);
+    if (ns >= nominal_ns_[level][set]) return;
+    nominal_ns_[level][set] = ns;
+    layers_[level][set] = layers;
   }
 
   void SolveFrom(int rank) {
@@ -137,7 +152,10 @@ class ExactRounds {
       for (Subset rest = cell.head; rest != 0; rest &= rest - 1) {
         samples.push_back(std::countr_zero(rest));
       }
-      placements.push_back({{rank, degree}, std::move(samples), round});
+      placements.push_back({{rank, degree},
+                            std::move(samples),
+                            round,
+                            layers_[cell.level][cell.head]});
       set &= ~cell.head;
       rank += degree;
     }
@@ -147,6 +165,7 @@ class ExactRounds {
   const int num_ranks_;
   const Subset num_subsets_;
   std::vector<std::vector<int64_t>> nominal_ns_;  // by level and subset
+  std::vector<std::vector<int>> layers_;          // that it recomputes
   std::vector<std::vector<Start>> starting_;      // by first rank
   std::vector<Cell> from_;                        // by rank and subset
 };

@@ -69,10 +69,17 @@ struct TimeModel {
   int64_t step_fixed_ns = 0;  // gradient reduction and optimizer, once a step
 };
 
-// Capacity in tokens. tokens_per_rank bounds padded tokens / degree of every
-// micro-batch.
+// What bounds the padded tokens / degree of every micro-batch. tokens_per_rank,
+// if not 0, is that bound, whatever is recomputed. Else it follows from bytes,
+// with n of L layers recomputed (design: 10-planning, "Memory"):
+//   activation_bytes / ((L - n) layer + n kept + (n > 0 ? layer : 0) + head)
 struct MemoryModel {
   int64_t tokens_per_rank = 0;
+  // Of a rank, free for activations: after states, buffers and safety margin.
+  int64_t activation_bytes = 0;
+  int64_t layer_bytes_per_token = 0;  // of a layer that is not recomputed
+  int64_t kept_bytes_per_token = 0;   // input of a recomputed layer
+  int64_t head_bytes_per_token = 0;   // logits, and what else no layer holds
 };
 
 enum class Policy { kStatic, kBalanced, kPacked, kEven };
@@ -89,6 +96,10 @@ struct Options {
   SyncMode sync = SyncMode::kPerStep;
   BlockShape blocks = BlockShape::kAligned;
   int recompute_layers = 0;  // for every micro-batch
+  // If not empty, `even` chooses one of these numbers of layers, or
+  // recompute_layers, for every micro-batch; the other policies keep to
+  // recompute_layers.
+  std::vector<int> recompute_choices;
   // Groups of two ranks and more that a rank may belong to in one step: each
   // costs a communicator (about 0.5 GB of an A100). 0: no limit. Aligned powers
   // of two need at most log2 of the ranks.

@@ -21,27 +21,53 @@ std::vector<int> FloorLevels(const CostTable& table) {
 }
 
 RoundFiller::RoundFiller(const CostTable& table, int num_ranks)
-    : table_(table),
-      num_ranks_(num_ranks),
-      alone_ns_(table.num_samples(), INT64_MAX),
-      cheapest_ns_(table.num_samples(), INT64_MAX) {
-  for (int item = 0; item < table.num_samples(); ++item) {
-    for (int k = table.first_level(item); k < table.num_degrees(); ++k) {
-      const int64_t ns = table.sample_ns(k, item);
-      alone_ns_[item] = std::min(alone_ns_[item], table.fixed_ns(k) + ns);
-      cheapest_ns_[item] = std::min(cheapest_ns_[item], ns * table.degree(k));
+    : table_(table), num_ranks_(num_ranks) {
+  for (int mode = 0; mode < table.num_modes(); ++mode) {
+    for (int item = 0; item < table.num_samples(); ++item) {
+      Least least;
+      for (int k = table.first_level(item, mode); k < table.end_level(mode);
+           ++k) {
+        const int64_t ns = table.sample_ns(k, item);
+        least.alone_ns = std::min(least.alone_ns, table.fixed_ns(k) + ns);
+        least.rank_ns = std::min(least.rank_ns, ns * table.degree(k));
+      }
+      least_.push_back(least);
     }
   }
 }
 
-int64_t RoundFiller::LeastLimitNs(absl::Span<const int> items) const {
+int64_t RoundFiller::AloneNs(int item) const {
+  int64_t alone_ns = INT64_MAX;
+  for (int mode = 0; mode < table_.num_modes(); ++mode) {
+    alone_ns =
+        std::min(alone_ns, least_[mode * table_.num_samples() + item].alone_ns);
+  }
+  return alone_ns;
+}
+
+int64_t RoundFiller::LeastLimitNs(absl::Span<const int> items, int mode) const {
   int64_t longest_ns = 0;
   int64_t rank_ns = 0;
+  int64_t tokens = 0;
   for (int item : items) {
-    longest_ns = std::max(longest_ns, alone_ns_[item]);
-    rank_ns += cheapest_ns_[item];
+    const Least& least = least_[mode * table_.num_samples() + item];
+    if (least.alone_ns == INT64_MAX) return INT64_MAX;
+    longest_ns = std::max(longest_ns, least.alone_ns);
+    rank_ns += least.rank_ns;
+    tokens += table_.length(item);
   }
-  return std::max(longest_ns, table_.fixed_ns(0) + rank_ns / num_ranks_);
+  const int narrowest = mode * table_.num_degrees();
+  if (tokens / num_ranks_ > table_.capacity_tokens(narrowest)) return INT64_MAX;
+  return std::max(longest_ns,
+                  table_.fixed_ns(narrowest) + rank_ns / num_ranks_);
+}
+
+int64_t RoundFiller::LeastLimitNs(absl::Span<const int> items) const {
+  int64_t least_ns = INT64_MAX;
+  for (int mode = 0; mode < table_.num_modes(); ++mode) {
+    least_ns = std::min(least_ns, LeastLimitNs(items, mode));
+  }
+  return least_ns;
 }
 
 void RoundFiller::Begin(const FillRule& rule) {
@@ -70,18 +96,20 @@ int RoundFiller::FindOpen(int item) const {
 }
 
 int RoundFiller::LevelToOpen(int item) const {
-  const int first = table_.first_level(item);
+  const int first = table_.first_level(item, rule_.mode);
+  const int end = table_.end_level(rule_.mode);
   auto fits = [&](int level) {
     return table_.degree(level) <= free_ranks_ &&
            table_.fixed_ns(level) + table_.sample_ns(level, item) <=
                rule_.limit_ns;
   };
-  const int floor = std::max(first, rule_.floor_level);
-  for (int k = floor; k < table_.num_degrees(); ++k) {
+  const int floor =
+      std::max(first, rule_.mode * table_.num_degrees() + rule_.floor);
+  for (int k = floor; k < end; ++k) {
     if (table_.degree(k) > free_ranks_) break;
     if (fits(k)) return k;
   }
-  for (int k = std::min(floor, table_.num_degrees()) - 1; k >= first; --k) {
+  for (int k = std::min(floor, end) - 1; k >= first; --k) {
     if (fits(k)) return k;
   }
   return -1;
@@ -139,6 +167,7 @@ Round RoundFiller::TakeRound() const {
   for (size_t k = 0; k < placed_.size(); ++k) {
     AddItem(table_, placed_[k], round.groups[group_of_[k]]);
   }
+  for (RoundGroup& group : round.groups) LowerMode(table_, group);
   Refresh(table_, round);
   return round;
 }
@@ -146,29 +175,28 @@ Round RoundFiller::TakeRound() const {
 bool Multifit(absl::Span<const int> items, const CostTable& table,
               int64_t below_ns, RoundFiller& filler, Round& round) {
   const int num_items = static_cast<int>(items.size());
-  const int64_t least_ns = filler.LeastLimitNs(items);
+  const std::vector<int> floors = FloorLevels(table);
   bool found = false;
-  for (int floor : FloorLevels(table)) {
-    int64_t impossible_ns = least_ns - 1;
-    // A floor that cannot do better than the best so far is not bisected.
-    if (below_ns - 1 <= impossible_ns) break;
-    if (filler.FillPrefix(items, {below_ns - 1, floor}) < num_items) continue;
-    while (true) {
-      Round filled = filler.TakeRound();
-      below_ns = filled.peak_ns;
-      round = std::move(filled);
-      found = true;
-      bool lower = false;
-      while (below_ns - impossible_ns > 1 + below_ns / kMultifitPrecision) {
-        const int64_t middle_ns =
-            impossible_ns + (below_ns - impossible_ns) / 2;
-        if (filler.FillPrefix(items, {middle_ns, floor}) == num_items) {
-          lower = true;
-          break;
+  for (int mode = 0; mode < table.num_modes(); ++mode) {
+    const int64_t least_ns = filler.LeastLimitNs(items, mode);
+    for (int floor : floors) {
+      if (least_ns >= below_ns) break;
+      int64_t impossible_ns = least_ns - 1;
+      // Only what beats the best so far is bisected.
+      int64_t limit_ns = below_ns - 1;
+      while (limit_ns > impossible_ns) {
+        if (filler.FillPrefix(items, {limit_ns, floor, mode}) == num_items) {
+          round = filler.TakeRound();
+          below_ns = round.peak_ns;
+          found = true;
+        } else {
+          impossible_ns = limit_ns;
+          if (limit_ns == below_ns - 1) break;
         }
-        impossible_ns = middle_ns;
+        if (below_ns - impossible_ns <= 1 + below_ns / kMultifitPrecision)
+          break;
+        limit_ns = impossible_ns + (below_ns - impossible_ns) / 2;
       }
-      if (!lower) break;
     }
   }
   return found;

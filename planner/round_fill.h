@@ -19,7 +19,8 @@ namespace evenstep::planner {
 
 struct FillRule {
   int64_t limit_ns = 0;
-  int floor_level = 0;
+  int floor = 0;  // level of the first mode
+  int mode = 0;   // of the groups that are opened
 };
 
 class RoundFiller {
@@ -27,17 +28,18 @@ class RoundFiller {
   RoundFiller(const CostTable& table, int num_ranks);
 
   int num_ranks() const { return num_ranks_; }
-  // Least time of one item alone, over all degrees.
-  int64_t AloneNs(int item) const { return alone_ns_[item]; }
-  // Least limit at which a fill of all items can succeed: the slowest item
-  // alone, and the area.
-  int64_t LeastLimitNs(absl::Span<const int> items) const;
+  // Least time of one item alone, over all levels.
+  int64_t AloneNs(int item) const;
+  // Least limit at which a fill of all items in this mode can succeed: the
+  // slowest item alone, and the area. INT64_MAX if memory cannot hold them.
+  int64_t LeastLimitNs(absl::Span<const int> items, int mode) const;
+  int64_t LeastLimitNs(absl::Span<const int> items) const;  // of all modes
   // Number of items placed before the first that cannot be.
   int FillPrefix(absl::Span<const int> items, const FillRule& rule);
   // Places what it can; the others, in order, go to `left`.
   void FillAny(absl::Span<const int> items, const FillRule& rule,
                std::vector<int>& left);
-  // What the last call placed.
+  // What the last call placed, every group in the first mode that holds it.
   Round TakeRound() const;
   // Time of the longest group of the last call.
   int64_t PeakNs() const;
@@ -59,8 +61,11 @@ class RoundFiller {
 
   const CostTable& table_;
   const int num_ranks_;
-  std::vector<int64_t> alone_ns_;     // by item
-  std::vector<int64_t> cheapest_ns_;  // by item: rank-time without fixed cost
+  struct Least {
+    int64_t alone_ns = INT64_MAX;
+    int64_t rank_ns = INT64_MAX;  // without fixed cost
+  };
+  std::vector<Least> least_;  // by mode and item
   FillRule rule_;
   int free_ranks_ = 0;
   std::vector<Open> open_;

@@ -90,8 +90,11 @@ class Mover {
     if (to == from_ && Longest().items.size() == 1) {
       free_ranks += table_.degree(Longest().level);
     }
-    for (int k = table_.first_level(item);
-         k < table_.num_degrees() && table_.degree(k) <= free_ranks; ++k) {
+    for (int k = 0; k < table_.num_levels(); ++k) {
+      if (table_.degree(k) > free_ranks ||
+          table_.capacity_tokens(k) < table_.length(item)) {
+        continue;
+      }
       const int64_t ns = table_.fixed_ns(k) + table_.sample_ns(k, item);
       Offer({Gain(to, removed_ns_, ns), item, to, kNone, k, kNone});
     }
@@ -185,8 +188,11 @@ bool InsertItem(const CostTable& table, int num_ranks, int item, int except,
       offer({rise(group.ns + ns), ns * table.degree(group.level), room}, r, k,
             group.level);
     }
-    for (int k = table.first_level(item); k < table.num_degrees(); ++k) {
-      if (table.degree(k) > num_ranks - round.num_ranks) break;
+    for (int k = 0; k < table.num_levels(); ++k) {
+      if (table.degree(k) > num_ranks - round.num_ranks ||
+          table.capacity_tokens(k) < table.length(item)) {
+        continue;
+      }
       const int64_t ns = table.sample_ns(k, item);
       offer({rise(table.fixed_ns(k) + ns), ns * table.degree(k), INT64_MAX}, r,
             kNone, k);

@@ -11,7 +11,8 @@ namespace {
 void DealBlocks(const PolicyInput& input, std::vector<RoundGroup>& groups,
                 size_t begin, size_t end, int first_rank,
                 std::vector<Block>& blocks) {
-  const int degree = input.table.degree(groups[begin].level);
+  const CostTable& table = input.table;
+  const int degree = table.degree(groups[begin].level);
   std::vector<Block> run;
   for (size_t k = begin; k < end; ++k, first_rank += degree) {
     run.push_back({first_rank, degree});
@@ -26,14 +27,18 @@ void PlaceRound(const PolicyInput& input, Round& round, int number,
                 std::vector<Placement>& placements) {
   auto& groups = round.groups;
   std::stable_sort(groups.begin(), groups.end(),
-                   [](const RoundGroup& a, const RoundGroup& b) {
-                     if (a.level != b.level) return a.level > b.level;
+                   [&](const RoundGroup& a, const RoundGroup& b) {
+                     const int degree_a = input.table.degree(a.level);
+                     const int degree_b = input.table.degree(b.level);
+                     if (degree_a != degree_b) return degree_a > degree_b;
                      return a.ns > b.ns;
                    });
   std::vector<Block> blocks;
   int first_rank = 0;
   for (size_t begin = 0, end = 0; begin < groups.size(); begin = end) {
-    while (end < groups.size() && groups[end].level == groups[begin].level) {
+    const int degree = input.table.degree(groups[begin].level);
+    while (end < groups.size() &&
+           input.table.degree(groups[end].level) == degree) {
       ++end;
     }
     DealBlocks(input, groups, begin, end, first_rank, blocks);
@@ -45,16 +50,17 @@ void PlaceRound(const PolicyInput& input, Round& round, int number,
     for (int item : groups[k].items) {
       samples.push_back(input.table.request_index(item));
     }
-    placements.push_back({blocks[k], std::move(samples), number});
+    placements.push_back({blocks[k], std::move(samples), number,
+                          input.table.recompute_layers(groups[k].level)});
   }
 }
 
-int HighestLevel(const Round& round) {
-  int highest = 0;
+int WidestDegree(const CostTable& table, const Round& round) {
+  int widest = 0;
   for (const auto& group : round.groups) {
-    highest = std::max(highest, group.level);
+    widest = std::max(widest, table.degree(group.level));
   }
-  return highest;
+  return widest;
 }
 
 }  // namespace
@@ -87,6 +93,18 @@ void RemoveItem(const CostTable& table, int item, RoundGroup& group) {
   group.ns -= table.sample_ns(group.level, item);
 }
 
+void LowerMode(const CostTable& table, RoundGroup& group) {
+  for (int level = group.level % table.num_degrees(); level < group.level;
+       level += table.num_degrees()) {
+    if (group.tokens > table.capacity_tokens(level)) continue;
+    RoundGroup lowered;
+    lowered.level = level;
+    for (int item : group.items) AddItem(table, item, lowered);
+    if (lowered.ns <= group.ns) group = std::move(lowered);
+    return;
+  }
+}
+
 void Refresh(const CostTable& table, Round& round) {
   std::erase_if(round.groups,
                 [](const RoundGroup& group) { return group.items.empty(); });
@@ -100,10 +118,10 @@ void Refresh(const CostTable& table, Round& round) {
 
 std::vector<Placement> ToPlacements(const PolicyInput& input, Rounds rounds) {
   std::erase_if(rounds, [](const Round& r) { return r.groups.empty(); });
-  std::stable_sort(rounds.begin(), rounds.end(),
-                   [](const Round& a, const Round& b) {
-                     return HighestLevel(a) > HighestLevel(b);
-                   });
+  std::stable_sort(
+      rounds.begin(), rounds.end(), [&](const Round& a, const Round& b) {
+        return WidestDegree(input.table, a) > WidestDegree(input.table, b);
+      });
   std::vector<Placement> placements;
   for (size_t k = 0; k < rounds.size(); ++k) {
     PlaceRound(input, rounds[k], static_cast<int>(k), placements);

@@ -39,6 +39,8 @@ int64_t TotalNs(const Rounds& rounds);
 
 void AddItem(const CostTable& table, int item, RoundGroup& group);
 void RemoveItem(const CostTable& table, int item, RoundGroup& group);
+// Gives the group the first mode that holds its tokens; it gets no slower.
+void LowerMode(const CostTable& table, RoundGroup& group);
 // Drops empty groups, counts ranks and peak anew.
 void Refresh(const CostTable& table, Round& round);
 

@@ -79,16 +79,27 @@ class Search {
   }
 
  private:
+  // A limit with every mode and floor.
+  std::vector<FillRule> Rules(int64_t limit_ns) const {
+    std::vector<FillRule> rules;
+    for (int mode = 0; mode < table_.num_modes(); ++mode) {
+      for (int floor : FloorLevels(table_)) {
+        rules.push_back({limit_ns, floor, mode});
+      }
+    }
+    return rules;
+  }
+
   // Gives round `r` a lower limit; true, and `rounds` changed, if the sum of
   // peaks falls.
   bool Shrink(size_t r, int64_t per_mille, Rounds& rounds) {
     const int64_t limit_ns = rounds[r].peak_ns / 1000 * per_mille;
     const std::vector<int> items = rounds[r].Items();
     bool improved = false;
-    for (int floor : FloorLevels(table_)) {
+    for (const FillRule& rule : Rules(limit_ns)) {
       std::vector<int> left;
       const int64_t before = filler_.work();
-      filler_.FillAny(items, {limit_ns, floor}, left);
+      filler_.FillAny(items, rule, left);
       work_left_ -= filler_.work() - before;
       Rounds trial = rounds;
       work_left_ -= table_.num_samples();
@@ -114,10 +125,10 @@ class Search {
     const auto middle = items.insert(items.end(), others.begin(), others.end());
     std::inplace_merge(items.begin(), middle, items.end());
     bool improved = false;
-    for (int floor : FloorLevels(table_)) {
+    for (const FillRule& rule : Rules(limit_ns)) {
       std::vector<int> left;
       const int64_t before = filler_.work();
-      filler_.FillAny(items, {limit_ns, floor}, left);
+      filler_.FillAny(items, rule, left);
       const int64_t below_ns = sum_ns - filler_.PeakNs();
       if (left.empty() || filler_.LeastLimitNs(left) < below_ns) {
         Round filled = filler_.TakeRound();

@@ -19,9 +19,20 @@ constexpr int64_t kForever = INT64_MAX / 4;
 
 int64_t NextLimit(int64_t limit_ns) { return limit_ns + limit_ns / 16 + 1; }
 
+// The first, a middle one and the last.
+std::vector<int> FewModes(const CostTable& table) {
+  const int last = table.num_modes() - 1;
+  std::vector<int> modes = {0, last / 2, last};
+  modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
+  return modes;
+}
+
 // Items at which a round may begin: the first few, and quantiles.
 std::vector<int> Boundaries(const CostTable& table) {
   const int num_items = table.num_samples();
+  // Every mode multiplies the fills.
+  const int num_quantiles =
+      kNumQuantiles / static_cast<int>(FewModes(table).size());
   std::vector<int> boundaries;
   for (int i = 0; i < std::min(num_items, kNumFirstItems); ++i) {
     boundaries.push_back(i);
@@ -31,9 +42,9 @@ std::vector<int> Boundaries(const CostTable& table) {
     for (int i = 0; i < num_items; ++i) total += weight(i);
     int128 sum = 0;
     for (int i = 0, next = 1; i < num_items; ++i) {
-      if (sum * kNumQuantiles >= total * next) {
+      if (sum * num_quantiles >= total * next) {
         boundaries.push_back(i);
-        while (sum * kNumQuantiles >= total * next) ++next;
+        while (sum * num_quantiles >= total * next) ++next;
       }
       sum += weight(i);
     }
@@ -87,10 +98,12 @@ class SegmentTable {
     int idle = 0;
     for (int k = 0; k < kMaxLimits && idle < kMaxIdleLimits; ++k) {
       const int reached = furthest;
-      for (int floor : FloorLevels(table_)) {
-        const int end = begin + filler_.FillPrefix(Items(begin, num_items),
-                                                   {limit_ns, floor});
-        Record(from, end, limit_ns, furthest);
+      for (int mode : FewModes(table_)) {
+        for (int floor : FloorLevels(table_)) {
+          const int end = begin + filler_.FillPrefix(Items(begin, num_items),
+                                                     {limit_ns, floor, mode});
+          Record(from, end, limit_ns, furthest);
+        }
       }
       if (furthest == size() - 1) break;
       idle = furthest > reached ? 0 : idle + 1;
@@ -192,11 +205,14 @@ Rounds FillOneByOne(const CostTable& table, int64_t limit_ns,
   while (!left.empty()) {
     FillRule best{std::max(limit_ns, filler.AloneNs(left[0])), 0};
     int reach = 0;
-    for (int floor : FloorLevels(table)) {
-      const int end = filler.FillPrefix(left, {best.limit_ns, floor});
-      if (end <= reach) continue;
-      reach = end;
-      best.floor_level = floor;
+    for (int mode : FewModes(table)) {
+      for (int floor : FloorLevels(table)) {
+        const FillRule rule{best.limit_ns, floor, mode};
+        const int end = filler.FillPrefix(left, rule);
+        if (end <= reach) continue;
+        reach = end;
+        best = rule;
+      }
     }
     filler.FillPrefix(left.subspan(0, reach), best);
     rounds.push_back(filler.TakeRound());

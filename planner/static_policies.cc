@@ -28,7 +28,9 @@ struct Replicas {
 absl::StatusOr<Replicas> StaticReplicas(const PlanRequest& request) {
   Replicas replicas;
   EVENSTEP_ASSIGN_OR_RETURN(replicas.degree, StaticDegree(request));
-  replicas.capacity_tokens = CapacityTokens(request.memory, replicas.degree);
+  replicas.capacity_tokens =
+      replicas.degree *
+      TokensPerRank(request, request.options.recompute_layers);
   replicas.bins.resize(request.cluster.num_ranks() / replicas.degree);
   return replicas;
 }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "planner/degrees.h"
 
 namespace evenstep::planner {
 namespace {
@@ -106,8 +108,44 @@ absl::Status ValidateModel(const ModelShape& model, const Options& options) {
     EVENSTEP_RETURN_IF_ERROR(
         InRange("model.forced_degrees entry", degree, 1, kMaxRanks));
   }
+  if (options.recompute_choices.size() > kMaxRecomputeChoices) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "options.recompute_choices has ", options.recompute_choices.size(),
+        " entries; at most ", kMaxRecomputeChoices));
+  }
+  for (int layers : options.recompute_choices) {
+    EVENSTEP_RETURN_IF_ERROR(InRange("options.recompute_choices entry", layers,
+                                     0, model.num_layers));
+  }
   return InRange("options.recompute_layers", options.recompute_layers, 0,
                  model.num_layers);
+}
+
+absl::Status ValidateMemory(const PlanRequest& request) {
+  const MemoryModel& memory = request.memory;
+  const bool by_bytes =
+      memory.tokens_per_rank == 0 && memory.activation_bytes != 0;
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange<int64_t>("memory.tokens_per_rank", memory.tokens_per_rank,
+                       by_bytes ? 0 : 1, kMaxTokensPerRank));
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("memory.activation_bytes",
+                                            memory.activation_bytes, 0,
+                                            kMaxActivationBytes));
+  const std::pair<const char*, int64_t> per_token[] = {
+      {"memory.layer_bytes_per_token", memory.layer_bytes_per_token},
+      {"memory.kept_bytes_per_token", memory.kept_bytes_per_token},
+      {"memory.head_bytes_per_token", memory.head_bytes_per_token}};
+  for (const auto& [name, bytes] : per_token) {
+    EVENSTEP_RETURN_IF_ERROR(
+        InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));
+  }
+  for (int mode : RecomputeModes(request)) {
+    if (TokensPerRank(request, mode) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory.activation_bytes is ", memory.activation_bytes,
+        ", less than one token takes with ", mode, " layers recomputed"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
@@ -200,9 +238,7 @@ absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateCluster(request.cluster));
   EVENSTEP_RETURN_IF_ERROR(ValidateModel(request.model, request.options));
   EVENSTEP_RETURN_IF_ERROR(ValidateTime(request.time));
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("memory.tokens_per_rank",
-                                            request.memory.tokens_per_rank, 1,
-                                            kMaxTokensPerRank));
+  EVENSTEP_RETURN_IF_ERROR(ValidateMemory(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateOptions(request.options, request.cluster));
   return ValidateTotalTime(request);
 }

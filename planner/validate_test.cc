@@ -190,6 +190,22 @@ TEST(ValidateTest, OptionsOutOfRangeAreRefused) {
   ExpectRefused(request, "number of ranks with contiguous blocks is 513");
 }
 
+TEST(ValidateTest, MemoryOfNothingIsRefused) {
+  PlanRequest request = Good();
+  request.memory.tokens_per_rank = 0;
+  ExpectRefused(request, "memory.tokens_per_rank is 0");
+  request.memory.activation_bytes = 10;
+  request.memory.layer_bytes_per_token = 11;
+  ExpectRefused(request, "less than one token takes with 0 layers recomputed");
+  request.memory.layer_bytes_per_token = -1;
+  ExpectRefused(request, "memory.layer_bytes_per_token is -1");
+  request = Good();
+  request.options.recompute_choices = {0, 2};
+  ExpectRefused(request, "options.recompute_choices entry is 2");
+  request.options.recompute_choices.assign(17, 0);
+  ExpectRefused(request, "options.recompute_choices has 17 entries");
+}
+
 TEST(ValidateTest, AnUnknownPolicyIsRefused) {
   PlanRequest request = Good();
   request.options.policy = static_cast<Policy>(99);

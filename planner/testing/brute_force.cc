@@ -80,7 +80,7 @@ class BruteForce {
     const size_t k = static_cast<size_t>(&batch - batches_.data());
     const int64_t padded =
         PaddedTokens(batch.tokens + length, batch.block.degree);
-    if (padded / batch.block.degree > request_.memory.tokens_per_rank) return;
+    if (padded / batch.block.degree > MostTokensPerRank(request_)) return;
     batches_[k].tokens += length;
     batches_[k].squares += int128{length} * length;
     PlaceFrom(sample + 1);
@@ -88,12 +88,20 @@ class BruteForce {
     batches_[k].squares -= int128{length} * length;
   }
 
+  // In the fastest mode that holds its tokens.
   int64_t BatchNs(const Batch& batch) const {
     const int degree = batch.block.degree;
-    return CostModel::AtSpeed(
-        costs_.MicroBatchNs(degree, PaddedTokens(batch.tokens, degree),
-                            batch.squares),
-        costs_.BlockSpeed(batch.block));
+    const int64_t padded = PaddedTokens(batch.tokens, degree);
+    int64_t least_ns = INT64_MAX;
+    for (int mode : RecomputeModes(request_)) {
+      if (padded / degree > TokensPerRank(request_, mode)) continue;
+      const int64_t ns =
+          CostModel::AtSpeed(costs_.WithRecompute(mode).MicroBatchNs(
+                                 degree, padded, batch.squares),
+                             costs_.BlockSpeed(batch.block));
+      least_ns = std::min(least_ns, ns);
+    }
+    return least_ns;
   }
 
   // per_step, aligned blocks: a rank is busy for the sum of its micro-batches

@@ -25,8 +25,10 @@ bool Reseal(const PlanRequest& request, Plan& plan, Placements placements) {
 Placements PlacementsOf(const Plan& plan) {
   Placements placements;
   for (const MicroBatch& batch : plan.micro_batches) {
-    placements.push_back(
-        {{batch.first_rank, batch.degree}, batch.samples, batch.round});
+    placements.push_back({{batch.first_rank, batch.degree},
+                          batch.samples,
+                          batch.round,
+                          batch.recompute_layers});
   }
   return placements;
 }
@@ -62,7 +64,7 @@ bool MemoryIsExceeded(const PlanRequest& request, Plan& plan) {
   std::iota(all.samples.begin(), all.samples.end(), 0);
   int64_t tokens = 0;
   for (const Sample& sample : request.samples) tokens += sample.length;
-  if (tokens <= request.memory.tokens_per_rank) return false;
+  if (tokens <= MostTokensPerRank(request)) return false;
   return Reseal(request, plan, {all});
 }
 
@@ -74,6 +76,22 @@ bool BlockIsMisaligned(const PlanRequest& request, Plan& plan) {
     Block& block = placement.block;
     if (block.degree == 1 || block.first_rank + block.degree >= world) continue;
     ++block.first_rank;
+    return Reseal(request, plan, std::move(placements));
+  }
+  return false;
+}
+
+// Recompute that memory needs is left out.
+bool RecomputeIsMissing(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  for (Placement& placement : placements) {
+    const int least = RecomputeModes(request).front();
+    int64_t tokens = 0;
+    for (int index : placement.samples) tokens += request.samples[index].length;
+    if (tokens <= TokensPerRank(request, least) * placement.block.degree) {
+      continue;
+    }
+    placement.recompute_layers = least;
     return Reseal(request, plan, std::move(placements));
   }
   return false;
@@ -145,6 +163,7 @@ std::vector<Corruption> MakeAll() {
       {"memory is exceeded", MemoryIsExceeded},
       {"a block is misaligned", BlockIsMisaligned},
       {"a degree is illegal", DegreeIsIllegal},
+      {"recompute is missing", RecomputeIsMissing},
       {"rounds overlap", RoundsOverlap},
       {"a round is skipped", ARoundIsSkipped},
       {"ids are swapped under the digest", IdsAreSwappedUnderTheDigest},
@@ -168,7 +187,7 @@ std::vector<Corruption> MakeAll() {
       Plain("padded tokens are off",
             [](Plan& p) { ++p.micro_batches[0].padded_tokens; }),
       Plain("recompute is not what was asked",
-            [](Plan& p) { ++p.micro_batches[0].recompute_layers; }),
+            [](Plan& p) { p.micro_batches[0].recompute_layers += 1000; }),
       Plain("a predicted time is off",
             [](Plan& p) { ++p.micro_batches[0].predicted_ns; }),
       Plain("the step time is off", [](Plan& p) { ++p.predicted_step_ns; }),

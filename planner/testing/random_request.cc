@@ -107,6 +107,20 @@ PlanRequest RandomRequest(uint64_t seed, const RequestLimits& limits) {
   return request;
 }
 
+PlanRequest WithRecomputeChoices(PlanRequest request) {
+  constexpr int64_t kLayerBytes = 34;
+  const int layers = request.model.num_layers;
+  request.memory = {
+      .tokens_per_rank = 0,
+      .activation_bytes = request.memory.tokens_per_rank * layers * kLayerBytes,
+      .layer_bytes_per_token = kLayerBytes,
+      .kept_bytes_per_token = 2,
+      .head_bytes_per_token = 0};
+  request.options.recompute_layers = 0;
+  request.options.recompute_choices = {0, layers / 2, layers};
+  return request;
+}
+
 PlanRequest SimpleRequest(int num_ranks, int64_t tokens_per_rank,
                           const std::vector<int64_t>& lengths) {
   PlanRequest request;

@@ -20,6 +20,10 @@ struct RequestLimits {
 
 PlanRequest RandomRequest(uint64_t seed, const RequestLimits& limits);
 
+// The same request with memory in bytes, of which tokens_per_rank take all with
+// nothing recomputed, and recompute left to the planner: none, half, all.
+PlanRequest WithRecomputeChoices(PlanRequest request);
+
 // The simplest request: one node, nominal speed, a power of two of heads, 1 ms
 // a token, samples with ids from 0 and all tokens trained.
 PlanRequest SimpleRequest(int num_ranks, int64_t tokens_per_rank,

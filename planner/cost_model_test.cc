@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "planner/degrees.h"
+#include "planner/planner.h"
 #include "planner/published_costs.h"
 #include "planner/testing/random_request.h"
 
@@ -98,6 +102,32 @@ TEST(PublishedCostsTest, FlexSpConstantsAreTheTablesOwn) {
   EXPECT_NEAR(model.SampleNs(8, 1 << 20) / 1e6, expected_ms, 1e-3);
   EXPECT_EQ(FindPublishedCosts("nobody").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(PublishedCostsTest, EveryModelPlansAStepOn32Ranks) {
+  for (const std::string& name : PublishedCostNames()) {
+    auto costs = FindPublishedCosts(name);
+    ASSERT_TRUE(costs.ok());
+    EXPECT_FALSE(costs->source.empty());
+    PlanRequest request =
+        testing::SimpleRequest(32, 0, {20000, 9000, 3000, 1000, 700, 200});
+    request.cluster.ranks_per_node = {8, 8, 8, 8};
+    request.model = costs->model;
+    request.time = costs->time;
+    request.memory = costs->memory;
+    auto plan = MakePlan(request);
+    ASSERT_TRUE(plan.ok()) << name << ": " << plan.status();
+    EXPECT_TRUE(CheckPlan(request, *plan).ok()) << name;
+  }
+}
+
+TEST(PublishedCostsTest, FlexSpMemoryHoldsTheTokensOfItsSetUp) {
+  PlanRequest request = testing::SimpleRequest(8, 0, {1});
+  auto costs = FindPublishedCosts("flexsp-7b-a100");
+  ASSERT_TRUE(costs.ok());
+  request.model = costs->model;
+  request.memory = costs->memory;
+  EXPECT_NEAR(TokensPerRank(request, 0), 6449, 1);
 }
 
 }  // namespace

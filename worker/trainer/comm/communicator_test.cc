@@ -149,22 +149,33 @@ TEST_P(CommunicatorTest, CountsThatDoNotFitTheGroupAreRefused) {
   }
 }
 
-// Rank 0 blocks in a collective that rank 1 never joins; another thread aborts.
+// Rank 0 blocks in a collective that rank 2 never joins in time; another thread
+// aborts once it is blocked.
 TEST_P(CommunicatorTest, AbortWakesABlockedCollectiveAndItsPeersFail) {
   absl::Notification aborted;
-  const absl::Time start = absl::Now();
+  constexpr absl::Duration kUntilBlocked = absl::Milliseconds(100);
+  absl::Duration blocked;
+  absl::Duration until_woken;
   const auto statuses = RunGroup(3, [&](Communicator& c) -> absl::Status {
     std::vector<double> value = {1.0};
     if (c.rank() != 0) {
       if (c.rank() == 2) aborted.WaitForNotification();
       return c.AllReduceSum(absl::MakeSpan(value));
     }
+    absl::Time abort_time;
     std::thread killer([&] {
+      absl::SleepFor(kUntilBlocked);
+      abort_time = absl::Now();
       c.Abort("the generation is over");
-      aborted.Notify();
     });
+    const absl::Time entered = absl::Now();
     const absl::Status status = c.AllReduceSum(absl::MakeSpan(value));
+    const absl::Time returned = absl::Now();
     killer.join();
+    blocked = returned - entered;
+    until_woken = returned - abort_time;
+    // Only now may a peer come: it cannot be what woke the rank.
+    aborted.Notify();
     EXPECT_EQ(c.Barrier(), status) << "a broken communicator stays broken";
     return status;
   });
@@ -173,7 +184,8 @@ TEST_P(CommunicatorTest, AbortWakesABlockedCollectiveAndItsPeersFail) {
               HasSubstr("the generation is over"));
   EXPECT_FALSE(statuses[1].ok());
   EXPECT_FALSE(statuses[2].ok());
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "not by time-out";
+  EXPECT_GE(blocked, kUntilBlocked / 2) << "was in the collective";
+  EXPECT_LT(until_woken, absl::Seconds(5)) << "not by the time-out of 20 s";
 }
 
 TEST_P(CommunicatorTest, ARankThatLeavesMakesItsPeersFail) {

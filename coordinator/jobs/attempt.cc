@@ -20,8 +20,10 @@ std::string Summary(const v1::DataSummary& data) {
                       " tokens, key ", absl::Hex(data.content_key()));
 }
 
-// Only the reports of ranks whose peers failed say this.
-constexpr char kCollectiveFailed[] = "COLLECTIVE_FAILED";
+// Only the reports of ranks whose peers failed give these reasons.
+bool IsConsequence(const std::string& reason) {
+  return reason == "COLLECTIVE_FAILED" || reason == "PEER_FAILED";
+}
 
 }  // namespace
 
@@ -85,8 +87,8 @@ void Attempt::AddAbandonRequest(const v1::AbandonRequest& request,
                                   : std::string();
   AddCause({request.reason().empty() ? "INTERNAL" : request.reason(),
             who + request.message(),
-            request.reason() == kCollectiveFailed ? CauseStrength::kConsequence
-                                                  : CauseStrength::kProper},
+            IsConsequence(request.reason()) ? CauseStrength::kConsequence
+                                            : CauseStrength::kProper},
            now);
 }
 

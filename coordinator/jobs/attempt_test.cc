@@ -62,6 +62,24 @@ TEST_F(AttemptTest, AKilledTrainerIsTheCauseThoughItsPeersSpokeFirst) {
   EXPECT_EQ(attempt_.cause()->message, "rank 1 (node0) ended by signal 9");
 }
 
+TEST_F(AttemptTest,
+       TheRankThatKnowsTheReasonIsTheCauseThoughItsPeerSpokeFirst) {
+  v1::AbandonRequest request;
+  request.set_rank(0);
+  request.set_reason("PEER_FAILED");
+  request.set_message("another rank cannot run step 2: DATA_ERROR");
+  attempt_.AddAbandonRequest(request, kNow);
+  EXPECT_FALSE(attempt_.CauseIsDue(kNow, kGrace)) << "waits for a better one";
+  request.set_rank(1);
+  request.set_reason("DATA_ERROR");
+  request.set_message("sample 7 (7.txt) cannot be read");
+  attempt_.AddAbandonRequest(request, kNow);
+  EXPECT_TRUE(attempt_.CauseIsDue(kNow, kGrace));
+  EXPECT_EQ(attempt_.cause()->reason, "DATA_ERROR");
+  EXPECT_EQ(attempt_.cause()->message,
+            "rank 1 (node0): sample 7 (7.txt) cannot be read");
+}
+
 TEST_F(AttemptTest, WithoutABetterCauseTheConsequenceStandsAfterTheGrace) {
   CollectiveFailed(0);
   EXPECT_FALSE(

@@ -51,7 +51,9 @@ class LineCutter {
   }
 
   void EmitKept() {
-    Emit(kept_bytes_ <= kMaxJsonLineBytes ? kept_ : "", kept_bytes_);
+    const absl::string_view kept = kept_;
+    Emit(kept_bytes_ <= kMaxJsonLineBytes ? kept : absl::string_view(),
+         kept_bytes_);
     kept_.clear();
     kept_bytes_ = 0;
   }

@@ -2,10 +2,24 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 
 namespace evenstep {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A delay beyond this is no different, and does not overflow.
+constexpr absl::Duration kLongestDelay = absl::Hours(24 * 365);
+
+steady_clock::time_point DueAfter(absl::Duration delay) {
+  return steady_clock::now() +
+         absl::ToChronoNanoseconds(std::min(delay, kLongestDelay));
+}
+
+}  // namespace
 
 EventLoop::EventLoop(const char* name) : thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), name);
@@ -14,20 +28,20 @@ EventLoop::EventLoop(const char* name) : thread_([this] { Run(); }) {
 EventLoop::~EventLoop() { Stop(); }
 
 bool EventLoop::Post(std::function<void()> function) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_) return false;
   ready_.push_back(std::move(function));
-  wake_.Signal();
+  wake_.notify_one();
   return true;
 }
 
 bool EventLoop::PostAfter(absl::Duration delay,
                           std::function<void()> function) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_) return false;
-  timers_.emplace(TimerKey(absl::Now() + delay, next_timer_++),
+  timers_.emplace(TimerKey(DueAfter(delay), next_timer_++),
                   std::move(function));
-  wake_.Signal();
+  wake_.notify_one();
   return true;
 }
 
@@ -43,9 +57,9 @@ bool EventLoop::Call(const std::function<void()>& function) {
 
 void EventLoop::Stop() {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
-    wake_.Signal();
+    wake_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -59,10 +73,10 @@ void EventLoop::Run() {
 }
 
 bool EventLoop::WaitForNext(std::function<void()>* next) {
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     if (!stopping_ && !timers_.empty() &&
-        timers_.begin()->first.first <= absl::Now()) {
+        timers_.begin()->first.first <= steady_clock::now()) {
       *next = std::move(timers_.begin()->second);
       timers_.erase(timers_.begin());
       return true;
@@ -73,9 +87,12 @@ bool EventLoop::WaitForNext(std::function<void()>* next) {
       return true;
     }
     if (stopping_) return false;
-    const absl::Time deadline =
-        timers_.empty() ? absl::InfiniteFuture() : timers_.begin()->first.first;
-    wake_.WaitWithDeadline(&mutex_, deadline);
+    if (timers_.empty()) {
+      wake_.wait(lock);
+    } else {
+      const steady_clock::time_point due = timers_.begin()->first.first;
+      wake_.wait_until(lock, due);
+    }
   }
 }
 

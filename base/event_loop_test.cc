@@ -1,10 +1,28 @@
 #include "base/event_loop.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+// The wall clock of this test program; takes the place of the C library's.
+std::atomic<time_t> wall_clock_shift_seconds = 0;
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const long failed = syscall(SYS_clock_gettime, clock, time);
+  if (failed == 0 && clock == CLOCK_REALTIME) {
+    time->tv_sec += wall_clock_shift_seconds;
+  }
+  return static_cast<int>(failed);
+}
 
 namespace evenstep {
 namespace {
@@ -31,6 +49,29 @@ TEST(EventLoopTest, TimersRunInTheOrderOfTheirTimes) {
   done.WaitForNotification();
   loop.Stop();
   EXPECT_THAT(seen, ElementsAre(1, 2));
+}
+
+TEST(EventLoopTest, AWallClockThatIsSetBackDelaysNoTimer) {
+  EventLoop loop("test");
+  std::promise<void> fired;
+  loop.PostAfter(absl::Milliseconds(100), [&] { fired.set_value(); });
+  wall_clock_shift_seconds = -3600;
+  loop.Post([] {});  // the loop looks at its timers again
+  const auto seen = fired.get_future().wait_for(std::chrono::seconds(10));
+  wall_clock_shift_seconds = 0;
+  loop.Stop();
+  EXPECT_EQ(seen, std::future_status::ready);
+}
+
+TEST(EventLoopTest, AWallClockThatIsSetForwardHurriesNoTimer) {
+  EventLoop loop("test");
+  std::atomic<bool> fired = false;
+  loop.PostAfter(absl::Minutes(10), [&] { fired = true; });
+  wall_clock_shift_seconds = 3600;
+  for (int i = 0; i < 3; ++i) loop.Call([] {});
+  wall_clock_shift_seconds = 0;
+  loop.Stop();
+  EXPECT_FALSE(fired);
 }
 
 TEST(EventLoopTest, StopRunsWhatWasPostedAndDropsTimers) {

@@ -14,6 +14,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace evenstep {
 namespace {
@@ -152,6 +155,16 @@ YamlNode ParseOrThrow(absl::string_view text) {
   return builder.Take();
 }
 
+absl::Status CheckLines(absl::string_view text, absl::string_view name) {
+  int line_number = 1;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::Status valid = CheckUtf8("the line", line);
+    if (!valid.ok()) return YamlError(name, line_number, valid.message());
+    ++line_number;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status YamlError(absl::string_view name, int line,
@@ -166,6 +179,7 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": ", text.size(), " bytes; at most ", kMaxBytes));
   }
+  EVENSTEP_RETURN_IF_ERROR(CheckLines(text, name));
   try {
     return ParseOrThrow(text);
   } catch (const RuleBreak& error) {

@@ -79,5 +79,10 @@ TEST(YamlTest, RandomTextNeverCrashes) {
   }
 }
 
+TEST(YamlTest, TextThatIsNotUtf8IsRefusedWithItsLine) {
+  EXPECT_EQ(ErrorOf("a: 1\nb: \xff\n"),
+            "f.yaml:2: the line: byte 4 is 0xff, which is not UTF-8");
+}
+
 }  // namespace
 }  // namespace evenstep

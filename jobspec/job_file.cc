@@ -16,6 +16,7 @@
 #include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "base/yaml.h"
 #include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
@@ -63,6 +64,7 @@ class JobReader {
   }
 
   absl::Status ReadOverride(absl::string_view pair) {
+    EVENSTEP_RETURN_IF_ERROR(CheckUtf8("--set", pair));
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(pair, absl::MaxSplits('=', 1));
     const std::string key(parts.first);

@@ -288,5 +288,18 @@ TEST(JobFileTest, DamagedFilesNeverCrashAndGoodOnesObeyTheRules) {
   }
 }
 
+TEST(JobFileTest, TextThatIsNotUtf8IsRefused) {
+  EXPECT_THAT(ErrorOf("name: a\xff\ndata: {source: 'text:/d'}\n"),
+              AllOf(StartsWith("job.yaml:1: "), HasSubstr("not UTF-8")));
+  EXPECT_THAT(ErrorOf(kLeast, {"data.source=text:/d/\xff"}),
+              AllOf(StartsWith("--set"), HasSubstr("not UTF-8")));
+  ParseOptions options;
+  options.base_dir = "/\xff";
+  EXPECT_THAT(ParseJobFile("name: a\ndata: {source: 'text:d'}\n", options)
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("data.source"), HasSubstr("not UTF-8")));
+}
+
 }  // namespace
 }  // namespace evenstep::jobspec

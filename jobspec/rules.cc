@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
+#include "base/utf8.h"
 #include "planner/validate.h"
 
 namespace evenstep::jobspec {
@@ -49,6 +50,10 @@ Found TextRule(absl::string_view key, absl::string_view text, size_t most) {
   if (text.size() > most) {
     return RuleBreak{std::string(key),
                      absl::StrCat(text.size(), " bytes; at most ", most)};
+  }
+  const absl::Status valid = CheckUtf8("the text", text);
+  if (!valid.ok()) {
+    return RuleBreak{std::string(key), std::string(valid.message())};
   }
   if (HasControlCharacter(text)) {
     return RuleBreak{std::string(key), "holds a control character"};

@@ -17,9 +17,6 @@ namespace evenstep::agent {
 
 inline constexpr size_t kMaxLineBytes = 4096;
 
-// Every byte that is not part of valid UTF-8 becomes '?'.
-std::string ToValidUtf8(absl::string_view bytes);
-
 // Cuts a byte stream at line ends. A line longer than kMaxLineBytes is cut
 // there, the rest is thrown away, and " [cut]" stands at its end.
 class LineSplitter {

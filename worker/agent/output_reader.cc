@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace evenstep::agent {
 namespace {
@@ -25,8 +26,7 @@ void AppendWords(std::string* words, absl::string_view line) {
   if (!words->empty()) *words += " | ";
   words->append(line.data(), line.size());
   if (words->size() > kLastWordsBytes) {
-    *words = ToValidUtf8(
-        absl::string_view(*words).substr(words->size() - kLastWordsBytes));
+    *words = std::string(Utf8Suffix(*words, kLastWordsBytes));
   }
 }
 

@@ -24,7 +24,7 @@ namespace evenstep::trainer {
 struct GlooOptions {
   // Host or address that peers reach this process at; never guessed.
   std::string listen_host;
-  // Of every collective, and of setting up one group.
+  // Of setting up one group, and of every collective until SetTimeout.
   absl::Duration timeout = absl::Seconds(60);
 };
 

@@ -4,9 +4,12 @@
 // Ends blocked collectives from another thread. The main thread attaches the
 // generation's groups once they exist and detaches them before they go; the
 // socket's reader fires. Firing before attaching aborts the groups as soon as
-// they are attached. Thread-safe.
+// they are attached. An abort may block: it runs outside the lock, and keeps
+// the groups alive until it is over. Thread-safe.
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
@@ -17,20 +20,24 @@ namespace evenstep::trainer {
 
 class AbortSwitch {
  public:
-  void Attach(const GroupTree* groups) {
-    absl::MutexLock lock(&mutex_);
-    groups_ = groups;
-    if (fired_) groups_->Abort(why_);
+  void Attach(std::shared_ptr<const GroupTree> groups) {
+    {
+      absl::MutexLock lock(&mutex_);
+      groups_ = std::move(groups);
+    }
+    AbortIfFired();
   }
   void Detach() {
     absl::MutexLock lock(&mutex_);
     groups_ = nullptr;
   }
   void Fire(absl::string_view why) {
-    absl::MutexLock lock(&mutex_);
-    if (!fired_) why_ = std::string(why);
-    fired_ = true;
-    if (groups_ != nullptr) groups_->Abort(why_);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!fired_) why_ = std::string(why);
+      fired_ = true;
+    }
+    AbortIfFired();
   }
   bool fired() const {
     absl::MutexLock lock(&mutex_);
@@ -38,8 +45,19 @@ class AbortSwitch {
   }
 
  private:
+  void AbortIfFired() {
+    std::shared_ptr<const GroupTree> groups;
+    std::string why;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (fired_) groups = groups_;
+      why = why_;
+    }
+    if (groups != nullptr) groups->Abort(why);
+  }
+
   mutable absl::Mutex mutex_;
-  const GroupTree* groups_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<const GroupTree> groups_ ABSL_GUARDED_BY(mutex_);
   bool fired_ ABSL_GUARDED_BY(mutex_) = false;
   std::string why_ ABSL_GUARDED_BY(mutex_);
 };

@@ -141,8 +141,12 @@ void AgentLink::Handle(const v1::ToTrainer& message) {
 
 void AgentLink::HandlePlan(const evenstep::v1::StepPlan& proto) {
   absl::StatusOr<wire::StepPlan> plan = wire::FromProto(proto);
-  const absl::Status status =
-      plan.ok() ? plans_->Put(*std::move(plan)) : plan.status();
+  absl::Status status = plan.status();
+  if (plan.ok()) {
+    status = plans_->Put(*std::move(plan));
+  } else {
+    plans_->Refuse(proto.generation(), status);
+  }
   if (status.ok()) return;
   Log(LogLevel::kWarning, "plan_refused",
       {{"step", proto.step()}, {"reason", status}});

@@ -93,11 +93,15 @@ TEST_F(AgentLinkTest, PlansGoIntoTheBookAndBadOnesDoNot) {
   v1::ToTrainer message;
   *message.mutable_plan() = wire::ToProto(SmallPlan(/*generation=*/0));
   FromAgent(message);
+  WaitUntilHandled();
+  EXPECT_TRUE(plans_.refusal().ok()) << "an old generation's plan is no news";
   *message.mutable_plan() = wire::ToProto(SmallPlan(/*generation=*/1));
   message.mutable_plan()->set_digest(1);
   FromAgent(message);
   WaitUntilHandled();
   EXPECT_EQ(plans_.Get(0), nullptr);
+  EXPECT_EQ(plans_.num_refused(), 2);
+  EXPECT_FALSE(plans_.refusal().ok());
 
   *message.mutable_plan() = wire::ToProto(SmallPlan(/*generation=*/1));
   FromAgent(message);

@@ -13,6 +13,8 @@
 namespace evenstep::trainer {
 
 inline constexpr absl::Duration kShortestCollectiveTimeout = absl::Seconds(60);
+// Beyond any use, and far from where clocks overflow.
+inline constexpr absl::Duration kLongestTimeout = absl::Hours(7 * 24);
 inline constexpr int kPredictedStepsPerTimeout = 10;
 
 // The job's own, or else the larger of 60 s and ten predicted steps;
@@ -21,8 +23,14 @@ inline absl::Duration CollectiveTimeout(const jobspec::TimeoutSpec& timeouts,
                                         int64_t predicted_step_ns) {
   const absl::Duration predicted =
       kPredictedStepsPerTimeout * absl::Nanoseconds(predicted_step_ns);
-  return timeouts.collective.value_or(
-      std::max(kShortestCollectiveTimeout, predicted));
+  return std::min(kLongestTimeout, timeouts.collective.value_or(std::max(
+                                       kShortestCollectiveTimeout, predicted)));
+}
+
+// Of building and warming groups, of measuring costs and of the first gate:
+// ranks come to those as late as their start may take.
+inline absl::Duration SetUpTimeout(const jobspec::TimeoutSpec& timeouts) {
+  return std::min(kLongestTimeout, timeouts.start);
 }
 
 }  // namespace evenstep::trainer

@@ -1,10 +1,13 @@
 #include "worker/trainer/loop/engine.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/profile/measure_costs.h"
 
@@ -32,6 +35,18 @@ AdamWOptions ToAdamWOptions(const jobspec::JobSpec& spec) {
   return options;
 }
 
+std::string DescribeModel(const jobspec::ModelSpec& model) {
+  return absl::StrCat("a model of ", model.layers, " layers, width ",
+                      model.width, ", ", model.heads, " heads, vocabulary ",
+                      model.vocab);
+}
+
+void PlantNotFinite(Engine* engine) {
+  auto planted = std::make_unique<NotFiniteModel>(std::move(engine->model));
+  engine->planted = planted.get();
+  engine->model = std::move(planted);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
@@ -48,19 +63,22 @@ absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
 }
 
 absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
-                                  GroupTree* groups) {
-  auto model = MakeDecoder(ToDecoderConfig(setup.spec));
-  if (!model.ok()) {
-    return WithReason(model.status(), FailureReason::kStartFailed, kNoStep);
-  }
+                                  const FaultPlan& faults, GroupTree* groups) {
   Engine engine;
   engine.groups = groups;
-  engine.model = std::make_unique<NotFiniteModel>(*std::move(model));
-  engine.runner =
-      std::make_unique<StepRunner>(engine.model.get(), engine.groups);
-  engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
-                                             ToAdamWOptions(setup.spec));
-  return engine;
+  const absl::Status made =
+      CatchTorch(DescribeModel(setup.spec.model), [&]() -> absl::Status {
+        EVENSTEP_ASSIGN_OR_RETURN(engine.model,
+                                  MakeDecoder(ToDecoderConfig(setup.spec)));
+        if (!faults.empty()) PlantNotFinite(&engine);
+        engine.runner =
+            std::make_unique<StepRunner>(engine.model.get(), groups);
+        engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
+                                                   ToAdamWOptions(setup.spec));
+        return absl::OkStatus();
+      });
+  if (made.ok()) return engine;
+  return WithReason(made, FailureReason::kStartFailed, kNoStep);
 }
 
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
@@ -71,8 +89,14 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
   options.vocab = setup.spec.model.vocab;
   options.tokens_per_rank = setup.spec.memory.tokens_per_rank;
   options.recompute_layers = setup.spec.memory.recompute_layers;
-  return MeasureCosts(options, {engine.model.get(), engine.runner.get(),
-                                engine.groups, &clock});
+  planner::TimeModel costs;
+  EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        costs, MeasureCosts(options, {engine.model.get(), engine.runner.get(),
+                                      engine.groups, &clock}));
+    return absl::OkStatus();
+  }));
+  return costs;
 }
 
 }  // namespace evenstep::trainer

@@ -20,8 +20,9 @@
 namespace evenstep::trainer {
 
 struct Engine {
-  GroupTree* groups;  // not owned
-  std::unique_ptr<NotFiniteModel> model;
+  GroupTree* groups = nullptr;  // not owned
+  std::unique_ptr<Model> model;
+  NotFiniteModel* planted = nullptr;  // `model`, if a fault is planted
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<AdamW> optimizer;
 };
@@ -31,8 +32,10 @@ absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
     const TrainerSetup& setup, CommunicatorFactory& factory);
 
 // The rest; `groups` outlives it. Initial parameters depend on the job's seed
-// alone. START_FAILED with the model's numbers.
-absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup, GroupTree* groups);
+// alone. START_FAILED with the model's numbers; its code is RESOURCE_EXHAUSTED
+// if they do not fit into memory.
+absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
+                                  const FaultPlan& faults, GroupTree* groups);
 
 // Collective over the world. The job's state does not change.
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,

@@ -35,6 +35,8 @@ constexpr ReasonRow kReasons[] = {
      absl::StatusCode::kResourceExhausted},
     {FailureReason::kInternal, "INTERNAL", kExitInternal,
      absl::StatusCode::kInternal},
+    {FailureReason::kPeerFailed, "PEER_FAILED", kExitPeerFailed,
+     absl::StatusCode::kAborted},
 };
 
 const ReasonRow& Row(FailureReason reason) {

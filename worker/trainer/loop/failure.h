@@ -22,6 +22,8 @@ enum class FailureReason {
   kCollectiveFailed,
   kOutOfMemory,
   kInternal,
+  // Another rank cannot go on, and says why itself. Never voted at the gate.
+  kPeerFailed,
 };
 
 // Exit codes are stable: the agent and its tests read them.
@@ -34,6 +36,7 @@ inline constexpr int kExitPlanMismatch = 13;
 inline constexpr int kExitCollectiveFailed = 14;
 inline constexpr int kExitOutOfMemory = 15;
 inline constexpr int kExitInternal = 16;
+inline constexpr int kExitPeerFailed = 17;
 inline constexpr int kExitAbandoned = 20;
 inline constexpr int kExitAgentGone = 21;
 

@@ -11,7 +11,7 @@ constexpr FailureReason kAll[] = {
     FailureReason::kStartFailed,      FailureReason::kDataError,
     FailureReason::kNotFinite,        FailureReason::kPlanMismatch,
     FailureReason::kCollectiveFailed, FailureReason::kOutOfMemory,
-    FailureReason::kInternal};
+    FailureReason::kInternal,         FailureReason::kPeerFailed};
 
 TEST(FailureTest, EveryReasonComesBackFromItsStatusWithItsOwnExitCode) {
   std::set<int> codes;

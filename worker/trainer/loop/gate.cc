@@ -67,11 +67,9 @@ std::optional<GateDecision> Decide(const Ballot& ballot) {
   return std::nullopt;
 }
 
-GateResult MakeResult(GateDecision decision, const Ballot& ballot, int asks) {
+GateResult MakeResult(GateDecision decision, const Ballot& ballot) {
   GateResult result;
   result.decision = decision;
-  result.newest_runnable = ballot[kNewestRunnable];
-  result.num_asks = asks;
   if (decision == GateDecision::kFailed) {
     result.failure = static_cast<FailureReason>(ballot[kFailure]);
   }
@@ -85,7 +83,7 @@ Gate::Gate(MinReduce reduce, Sleep sleep, GateOptions options)
 
 absl::StatusOr<GateResult> Gate::Pass(const Vote& vote) {
   absl::Duration wait = options_.first_wait;
-  for (int asks = 1;; ++asks) {
+  while (true) {
     Ballot ballot = Encode(vote());
     EVENSTEP_RETURN_IF_ERROR(reduce_(absl::MakeSpan(ballot)));
     if (ballot[kNextStepMin] != ~ballot[kNextStepMaxComplement]) {
@@ -94,7 +92,7 @@ absl::StatusOr<GateResult> Gate::Pass(const Vote& vote) {
           " to ", ~ballot[kNextStepMaxComplement]));
     }
     if (const auto decision = Decide(ballot)) {
-      return MakeResult(*decision, ballot, asks);
+      return MakeResult(*decision, ballot);
     }
     sleep_(wait);
     wait = std::min(2 * wait, options_.longest_wait);

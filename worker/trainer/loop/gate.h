@@ -37,10 +37,8 @@ enum class GateDecision { kRun, kStop, kPlanMismatch, kFailed };
 
 struct GateResult {
   GateDecision decision = GateDecision::kRun;
-  int64_t newest_runnable = -1;  // of the rank that is least far
   // Why all fail, when the decision is kFailed; the same on all ranks.
   FailureReason failure = FailureReason::kInternal;
-  int num_asks = 0;
 };
 
 struct GateOptions {

@@ -11,13 +11,37 @@ void PlanBook::Begin(int64_t generation, int world) {
   generation_ = generation;
   world_ = world;
   plans_.clear();
+  refusal_ = absl::OkStatus();
 }
 
 absl::Status PlanBook::Put(wire::StepPlan plan) {
   absl::MutexLock lock(&mutex_);
+  const int64_t generation = plan.generation;
+  const bool committed = plan.step < first_step_;
   const absl::Status status = Accept(std::move(plan));
-  if (!status.ok()) ++num_refused_;
+  if (status.ok()) return status;
+  // What is committed needs no plan.
+  if (committed) {
+    ++num_refused_;
+  } else {
+    CountRefused(generation, status);
+  }
   return status;
+}
+
+void PlanBook::Refuse(int64_t generation, const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  CountRefused(generation, why);
+}
+
+absl::Status PlanBook::refusal() const {
+  absl::MutexLock lock(&mutex_);
+  return refusal_;
+}
+
+void PlanBook::CountRefused(int64_t generation, const absl::Status& why) {
+  ++num_refused_;
+  if (generation == generation_ && refusal_.ok()) refusal_ = why;
 }
 
 absl::Status PlanBook::Accept(wire::StepPlan plan) {

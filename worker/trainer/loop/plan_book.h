@@ -4,7 +4,8 @@
 // The plans that a rank holds. The socket's reader puts them in as they arrive,
 // the step loop asks at each gate how far it could go. A plan of another
 // generation, of another world or with a digest that does not match is refused
-// and counted; it never runs (law 5). Thread-safe.
+// and counted; it never runs (law 5). A refused plan of this generation will
+// not come again, so the gate fails by it. Thread-safe.
 
 #include <cstdint>
 #include <map>
@@ -28,6 +29,13 @@ class PlanBook {
   // again is fine).
   absl::Status Put(wire::StepPlan plan) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Notes a plan that could not even be read.
+  void Refuse(int64_t generation, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why a plan of this generation was refused, the first one; OK: none was. A
+  // late copy of a committed step's plan does not count.
+  absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The plan of a step, or null.
   std::shared_ptr<const wire::StepPlan> Get(int64_t step) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -41,12 +49,15 @@ class PlanBook {
  private:
   absl::Status Accept(wire::StepPlan plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountRefused(int64_t generation, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   int64_t generation_ ABSL_GUARDED_BY(mutex_) = -1;
   int world_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t first_step_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, std::shared_ptr<const wire::StepPlan>> plans_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -28,6 +28,19 @@ TEST_F(PlanBookTest, NothingIsAcceptedBeforeTheGenerationIsKnown) {
   EXPECT_TRUE(absl::IsFailedPrecondition(book.Put(PlanOf(0))));
 }
 
+TEST_F(PlanBookTest, ARefusedPlanOfThisGenerationIsRemembered) {
+  EXPECT_FALSE(book_.Put(PlanOf(0, /*generation=*/0)).ok());
+  ASSERT_TRUE(book_.Put(PlanOf(0)).ok());
+  book_.DropBefore(1);
+  EXPECT_FALSE(book_.Put(PlanOf(0)).ok());
+  book_.Refuse(/*generation=*/0, absl::InvalidArgumentError("old"));
+  EXPECT_TRUE(book_.refusal().ok()) << book_.refusal();
+  const absl::Status first = book_.Put(PlanOf(1, 1, /*world=*/3));
+  book_.Refuse(/*generation=*/1, absl::InvalidArgumentError("later"));
+  EXPECT_EQ(book_.refusal(), first);
+  EXPECT_EQ(book_.num_refused(), 5);
+}
+
 TEST_F(PlanBookTest, PlansThatArriveOutOfOrderRunInOrder) {
   ASSERT_TRUE(book_.Put(PlanOf(2)).ok());
   ASSERT_TRUE(book_.Put(PlanOf(0)).ok());

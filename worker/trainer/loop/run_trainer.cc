@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "worker/trainer/comm/gloo_communicator.h"
+#include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/loop/abort_switch.h"
 #include "worker/trainer/loop/agent_link.h"
@@ -30,12 +33,14 @@ namespace {
 // pass or a collective whose abort hangs.
 constexpr absl::Duration kAbandonGrace = absl::Seconds(1);
 
-// What is shared with the socket's reader. The link goes first, so that no
-// callback meets a destroyed member.
+// What is shared with the socket's reader, and what must outlast the last word.
+// The link goes first, so that no callback meets a destroyed member.
 struct Process {
   PlanBook plans;
   AbortSwitch abort;
   std::unique_ptr<InProcessHub> hub;  // for a world of one
+  std::unique_ptr<CommunicatorFactory> factory;
+  std::shared_ptr<GroupTree> groups;
   std::unique_ptr<AgentLink> link;
 };
 
@@ -47,9 +52,12 @@ void OnAbandon(Process* process, const v1::AbandonStep& abandon) {
   Log(LogLevel::kWarning, "abandoned",
       {{"next_generation", abandon.next_generation()},
        {"message", abandon.message()}});
+  std::thread timer([] {
+    absl::SleepFor(kAbandonGrace);
+    EndProcess(kExitAbandoned);
+  });
   process->abort.Fire(absl::StrCat("abandoned: ", abandon.message()));
-  absl::SleepFor(kAbandonGrace);
-  EndProcess(kExitAbandoned);
+  timer.join();
 }
 
 void OnGone(const absl::Status& why) {
@@ -76,7 +84,8 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   }
   GlooOptions options;
   options.listen_host = setup.listen_host;
-  options.timeout = CollectiveTimeout(setup.spec.timeouts, 0);
+  // The step loop sets the one of collectives once the first gate is passed.
+  options.timeout = SetUpTimeout(setup.spec.timeouts);
   return MakeGlooFactory(options, process->link.get());
 }
 
@@ -111,11 +120,13 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
     return WithReason(parts.status(), FailureReason::kStartFailed, kNoStep);
   }
   at::set_num_threads(parts->setup.threads);
-  const auto factory = MakeFactory(parts->setup, process);
+  auto factory = MakeFactory(parts->setup, process);
   if (!factory.ok()) {
     return WithReason(factory.status(), FailureReason::kStartFailed, kNoStep);
   }
-  parts->factory = factory->get();
+  process->factory = *std::move(factory);
+  parts->factory = process->factory.get();
+  parts->groups = &process->groups;
   auto result = Train(*parts);
   if (result.ok()) return result;
   return WithReason(result.status(), ReasonOf(result.status()), kNoStep);
@@ -143,7 +154,7 @@ int ReportFailure(const absl::Status& status, Process* process) {
   v1::ToAgent message;
   v1::Failure* failure = message.mutable_failure();
   failure->set_reason(std::string(FailureReasonName(reason)));
-  failure->set_message(std::string(status.message()));
+  failure->set_message(ToValidUtf8(status.message()));
   failure->set_step(StepOf(status));
   const absl::Status sent = process->link->Send(message);
   return sent.ok() ? FailureExitCode(reason) : kExitAgentGone;

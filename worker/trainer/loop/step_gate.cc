@@ -47,17 +47,19 @@ GateVote StepGate::Vote(int64_t step, int64_t total_steps) {
   Prepare(step);
   vote.newest_runnable = parts_.plans->NewestRunnable(step);
   vote.holds_plan = plan_ != nullptr;
+  const absl::Status own = OwnFailure(step);
+  if (!own.ok()) vote.failure = ReasonOf(own);
   if (!vote.holds_plan) {
     vote.newest_runnable = step - 1;
     return vote;
   }
   vote.digest = plan_->digest;
-  if (!samples_->ok()) vote.failure = ReasonOf(samples_->status());
   return vote;
 }
 
 absl::Status StepGate::FailureOf(const GateResult& result, int64_t step) const {
-  if (samples_.has_value() && !samples_->ok()) return samples_->status();
+  const absl::Status own = OwnFailure(step);
+  if (!own.ok()) return own;
   if (result.decision == GateDecision::kPlanMismatch) {
     return FailureError(
         FailureReason::kPlanMismatch, step,
@@ -67,9 +69,18 @@ absl::Status StepGate::FailureOf(const GateResult& result, int64_t step) const {
                          ? "none"
                          : absl::StrCat(absl::Hex(plan_->digest))));
   }
-  return FailureError(result.failure, step,
+  return FailureError(FailureReason::kPeerFailed, step,
                       absl::StrCat("another rank cannot run step ", step, ": ",
                                    FailureReasonName(result.failure)));
+}
+
+absl::Status StepGate::OwnFailure(int64_t step) const {
+  const absl::Status refusal = parts_.plans->refusal();
+  if (!refusal.ok()) {
+    return FailureError(FailureReason::kPlanMismatch, step, refusal.message());
+  }
+  if (samples_.has_value()) return samples_->status();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SampleMap> StepGate::LoadSamples(

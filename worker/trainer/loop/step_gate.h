@@ -55,6 +55,10 @@ class StepGate {
 
  private:
   GateVote Vote(int64_t step, int64_t total_steps);
+  // Why this rank cannot run the step: it has refused a plan, or a sample
+  // cannot be read.
+  absl::Status OwnFailure(int64_t step) const;
+  // Why all fail, as this rank says it: its own reason, or that a peer has one.
   absl::Status FailureOf(const GateResult& result, int64_t step) const;
   absl::StatusOr<SampleMap> LoadSamples(const wire::StepPlan& plan) const;
 

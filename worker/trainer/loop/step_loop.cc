@@ -70,10 +70,15 @@ absl::StatusOr<StepsDone> StepLoop::Run() {
   for (int64_t step = 0;; ++step) {
     EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(step + look_ahead));
     EVENSTEP_ASSIGN_OR_RETURN(const NextStep next, PassGate(step));
-    if (next.plan == nullptr) return StepsDone{step, step < total_steps_};
+    if (!next.failure.ok()) return StepsDone{step, false, next.failure};
+    if (next.plan == nullptr) return StepsDone{step, step < total_steps_, {}};
     parts_.factory->SetTimeout(CollectiveTimeout(parts_.setup.spec.timeouts,
                                                  next.plan->predicted_step_ns));
-    EVENSTEP_RETURN_IF_ERROR(RunStep(next));
+    const absl::Status ran = RunStep(next);
+    if (!ran.ok() && ReasonOf(ran) == FailureReason::kNotFinite) {
+      return StepsDone{step, false, ran};
+    }
+    EVENSTEP_RETURN_IF_ERROR(ran);
     gate_.Prepare(step + 1);
   }
 }
@@ -90,7 +95,7 @@ absl::Status StepLoop::ReportLengthsUpTo(int64_t last) {
 absl::StatusOr<NextStep> StepLoop::PassGate(int64_t step) {
   EVENSTEP_ASSIGN_OR_RETURN(NextStep next, gate_.Pass(step, total_steps_));
   EVENSTEP_RETURN_IF_ERROR(recorder_.GateExit(next.gate_ns, next.plan_lead));
-  EVENSTEP_RETURN_IF_ERROR(next.failure);
+  if (!next.failure.ok()) return next;
   parts_.plans->DropBefore(step);
   if (step == 0) {
     v1::ToAgent message;
@@ -104,12 +109,19 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
   const int64_t step = next.plan->step;
   parts_.faults.BeforeStep(step);
   EVENSTEP_ASSIGN_OR_RETURN(const StepResult result, RunPlan(next));
-  if (result.not_finite > 0) return NotFiniteError(*next.plan, result);
+  if (result.not_finite > 0) {
+    return NotFiniteError(
+        *next.plan,
+        absl::StrCat(result.not_finite, " values of loss and gradient are"),
+        SuspectSamples(*next.plan, result, engine_.groups->world()));
+  }
 
   const absl::Duration begin = parts_.clock->Monotonic();
   const auto update = engine_.optimizer->Update(step);
   if (absl::IsFailedPrecondition(update.status())) {
-    return WithReason(update.status(), FailureReason::kNotFinite, step);
+    // Every rank's own part was finite: the sum has overflowed, on all ranks.
+    return NotFiniteError(*next.plan, "the norm of the summed gradient is",
+                          AllSamples(*next.plan));
   }
   if (!update.ok()) {
     return WithReason(update.status(), FailureReason::kInternal, step);
@@ -121,18 +133,23 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
 
 absl::StatusOr<StepResult> StepLoop::RunPlan(const NextStep& next) {
   const int64_t step = next.plan->step;
-  engine_.model->set_armed(parts_.faults.Has(FaultKind::kNotFinite, step));
+  if (engine_.planted != nullptr) {
+    engine_.planted->set_armed(parts_.faults.Has(FaultKind::kNotFinite, step));
+  }
   auto result = engine_.runner->Run(*next.plan, ReaderOf(next.samples));
-  engine_.model->set_armed(false);
   if (result.ok()) return result;
   return WithReason(result.status(), ReasonOfEngineError(result.status()),
                     step);
 }
 
-absl::Status StepLoop::NotFiniteError(const wire::StepPlan& plan,
-                                      const StepResult& result) {
-  const std::vector<int64_t> suspects =
-      SuspectSamples(plan, result, engine_.groups->world());
+absl::Status StepLoop::NotFiniteError(
+    const wire::StepPlan& plan, absl::string_view what,
+    const std::vector<int64_t>& suspects) const {
+  if (suspects.empty()) {
+    return FailureError(FailureReason::kPeerFailed, plan.step,
+                        absl::StrCat("step ", plan.step, ": ", what,
+                                     " not finite, on another rank"));
+  }
   std::string names;
   for (size_t i = 0; i < std::min(suspects.size(), kNamedSuspects); ++i) {
     absl::StrAppend(&names, i == 0 ? "" : ", ", data_.Describe(suspects[i]));
@@ -142,10 +159,10 @@ absl::Status StepLoop::NotFiniteError(const wire::StepPlan& plan,
   }
   return FailureError(
       FailureReason::kNotFinite, plan.step,
-      absl::StrCat("step ", plan.step, ": ", result.not_finite,
-                   " values of loss and gradient are not finite; no rank has "
-                   "updated its parameters; suspects: ",
-                   names));
+      absl::StrCat(
+          "step ", plan.step, ": ", what,
+          " not finite; no rank has updated its parameters; suspects: ",
+          names));
 }
 
 }  // namespace evenstep::trainer

@@ -7,9 +7,11 @@
 // is late. Main thread only.
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "worker/trainer/loop/engine.h"
 #include "worker/trainer/loop/step_gate.h"
 #include "worker/trainer/loop/step_recorder.h"
@@ -21,6 +23,9 @@ namespace evenstep::trainer {
 struct StepsDone {
   int64_t committed = 0;
   bool stopped = false;  // before the last step
+  // Not OK: all ranks have come to the end together and know that they fail.
+  // With a reason and the step.
+  absl::Status failure;
 };
 
 class StepLoop {
@@ -29,18 +34,20 @@ class StepLoop {
   StepLoop(const TrainParts* parts, const TrainingData* data, Engine* engine,
            StepRecorder* recorder);
 
-  // Errors carry a reason and the step. After a step that is not finite, no
-  // rank has made its update.
+  // Errors carry a reason and the step; peers may still be in the middle of a
+  // step. After a step that is not finite, no rank has made its update.
   absl::StatusOr<StepsDone> Run();
 
  private:
   // Sends the lengths of all steps up to `last` that were not sent yet.
   absl::Status ReportLengthsUpTo(int64_t last);
   absl::StatusOr<NextStep> PassGate(int64_t step);
+  // NOT_FINITE comes on all ranks together.
   absl::Status RunStep(const NextStep& next);
   absl::StatusOr<StepResult> RunPlan(const NextStep& next);
   absl::Status NotFiniteError(const wire::StepPlan& plan,
-                              const StepResult& result);
+                              absl::string_view what,
+                              const std::vector<int64_t>& suspects) const;
 
   const TrainParts& parts_;
   const TrainingData& data_;

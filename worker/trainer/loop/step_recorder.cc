@@ -105,23 +105,32 @@ absl::Status StepRecorder::Commit(int64_t now_ns, int64_t cpu_ns) {
   steps_committed_ = report.step() + 1;
   if (setup_->rank == 0) {
     LogProgress(report);
-    EVENSTEP_RETURN_IF_ERROR(AppendToCurve(report));
+    AppendToCurve(report);
   }
   return agent_->Send(message);
 }
 
-absl::Status StepRecorder::AppendToCurve(
-    const evenstep::v1::StepReport& report) {
-  return curve_->Append({.step = report.step(),
-                         .loss = report.loss(),
-                         .trained_tokens = report.trained_tokens(),
-                         .step_seconds = report.step_ns() / kNsPerSecond,
-                         .learning_rate = report.learning_rate(),
-                         .gradient_norm = report.gradient_norm()});
+void StepRecorder::AppendToCurve(const evenstep::v1::StepReport& report) {
+  if (!curve_.has_value()) return;
+  const absl::Status appended =
+      curve_->Append({.step = report.step(),
+                      .loss = report.loss(),
+                      .trained_tokens = report.trained_tokens(),
+                      .step_seconds = report.step_ns() / kNsPerSecond,
+                      .learning_rate = report.learning_rate(),
+                      .gradient_norm = report.gradient_norm()});
+  if (!appended.ok()) GiveUpCurve(appended);
 }
 
-absl::Status StepRecorder::Finish() {
-  return curve_.has_value() ? curve_->Sync() : absl::OkStatus();
+void StepRecorder::Finish() {
+  if (!curve_.has_value()) return;
+  const absl::Status synced = curve_->Sync();
+  if (!synced.ok()) GiveUpCurve(synced);
+}
+
+void StepRecorder::GiveUpCurve(const absl::Status& why) {
+  Log(LogLevel::kWarning, "loss_curve_broken", {{"reason", why}});
+  curve_.reset();
 }
 
 }  // namespace evenstep::trainer

@@ -37,7 +37,7 @@ class StepRecorder {
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
            int64_t optimizer_ns);
   // Makes the loss curve durable.
-  absl::Status Finish();
+  void Finish();
 
   int64_t steps_committed() const { return steps_committed_; }
 
@@ -45,7 +45,9 @@ class StepRecorder {
   StepRecorder(const TrainerSetup& setup, AgentChannel* agent,
                const Clock* clock);
   absl::Status Commit(int64_t now_ns, int64_t cpu_ns);
-  absl::Status AppendToCurve(const evenstep::v1::StepReport& report);
+  void AppendToCurve(const evenstep::v1::StepReport& report);
+  // Training is worth more than its curve: warns, and writes no more.
+  void GiveUpCurve(const absl::Status& why);
 
   const TrainerSetup* setup_;
   AgentChannel* agent_;

@@ -6,27 +6,46 @@
 #include "base/log.h"
 
 namespace evenstep::trainer {
+namespace {
+
+// Samples of the micro-batches whose flag is set.
+std::vector<int64_t> SamplesOf(const wire::StepPlan& plan,
+                               absl::Span<const int64_t> flags) {
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
+    if (flags[i] == 0) continue;
+    const std::vector<int64_t>& more = plan.micro_batches[i].sample_ids;
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  return ids;
+}
+
+}  // namespace
 
 std::vector<int64_t> SuspectSamples(const wire::StepPlan& plan,
                                     const StepResult& result,
                                     Communicator& world) {
-  std::vector<int64_t> not_finite(plan.micro_batches.size(), 0);
+  // By micro-batch: ranks with a bad loss, then ranks with a bad gradient only.
+  const size_t count = plan.micro_batches.size();
+  std::vector<int64_t> flags(2 * count, 0);
   for (const MicroBatchResult& micro_batch : result.micro_batches) {
-    not_finite[micro_batch.index] = micro_batch.not_finite;
+    flags[micro_batch.index] = micro_batch.loss_not_finite ? 1 : 0;
+    flags[count + micro_batch.index] = micro_batch.gradient_not_finite ? 1 : 0;
   }
-  const absl::Status status = world.AllReduceSum(absl::MakeSpan(not_finite));
-  if (!status.ok()) {
-    Log(LogLevel::kWarning, "suspects_not_shared", {{"status", status}});
+  const absl::Status shared = world.AllReduceSum(absl::MakeSpan(flags));
+  if (!shared.ok()) {
+    Log(LogLevel::kWarning, "suspects_not_shared", {{"status", shared}});
   }
-  const bool known = std::any_of(not_finite.begin(), not_finite.end(),
-                                 [](int64_t count) { return count > 0; });
-  std::vector<int64_t> suspects;
-  for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
-    if (known && not_finite[i] == 0) continue;
-    const std::vector<int64_t>& ids = plan.micro_batches[i].sample_ids;
-    suspects.insert(suspects.end(), ids.begin(), ids.end());
+  const absl::Span<const int64_t> all = flags;
+  for (const auto& part : {all.first(count), all.last(count)}) {
+    std::vector<int64_t> suspects = SamplesOf(plan, part);
+    if (!suspects.empty()) return suspects;
   }
-  return suspects;
+  return shared.ok() ? AllSamples(plan) : std::vector<int64_t>();
+}
+
+std::vector<int64_t> AllSamples(const wire::StepPlan& plan) {
+  return SamplesOf(plan, std::vector<int64_t>(plan.micro_batches.size(), 1));
 }
 
 }  // namespace evenstep::trainer

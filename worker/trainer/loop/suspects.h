@@ -14,12 +14,17 @@
 
 namespace evenstep::trainer {
 
-// Ids of the samples of every micro-batch that was not finite on some rank; all
-// samples of the step when no micro-batch stands out. Collective over the
-// world; if that fails, what this rank saw has to do.
+// Ids of the samples of every micro-batch whose loss was not finite on some
+// rank. Only if there is none, a gradient says more: a bad loss spreads to the
+// gradients of all ranks of its group. All samples of the step when no
+// micro-batch stands out. Collective over the world; if that fails, what this
+// rank saw has to do, and nothing is returned if it saw nothing.
 std::vector<int64_t> SuspectSamples(const wire::StepPlan& plan,
                                     const StepResult& result,
                                     Communicator& world);
+
+// All samples of the step.
+std::vector<int64_t> AllSamples(const wire::StepPlan& plan);
 
 }  // namespace evenstep::trainer
 

@@ -63,8 +63,11 @@ absl::StatusOr<TrainResult> LeaveResults(const TrainParts& parts,
   return result;
 }
 
-// Keeps connections open until every rank has left its last gate. The job is
-// done whatever comes of it.
+// How long a failed rank waits for its peers before it leaves them.
+constexpr absl::Duration kFailedLeaveTimeout = absl::Seconds(5);
+
+// Keeps connections open until every rank has left its last collective. What
+// was decided there stands whatever comes of it.
 void LeaveTogether(const GroupTree& groups) {
   const absl::Status status = groups.world().Barrier();
   if (!status.ok()) Log(LogLevel::kDebug, "left_alone", {{"status", status}});
@@ -74,12 +77,12 @@ void LeaveTogether(const GroupTree& groups) {
 
 absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
   EVENSTEP_ASSIGN_OR_RETURN(const TrainingData data, OpenData(parts));
-  EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<GroupTree> groups,
+  EVENSTEP_ASSIGN_OR_RETURN(*parts.groups,
                             BuildGroups(parts.setup, *parts.factory));
-  parts.abort->Attach(groups.get());
+  parts.abort->Attach(*parts.groups);
   const auto detach = absl::MakeCleanup([&] { parts.abort->Detach(); });
-  EVENSTEP_ASSIGN_OR_RETURN(Engine engine,
-                            MakeEngine(parts.setup, groups.get()));
+  EVENSTEP_ASSIGN_OR_RETURN(Engine engine, MakeEngine(parts.setup, parts.faults,
+                                                      parts.groups->get()));
   EVENSTEP_RETURN_IF_ERROR(MeasureCostsIfNotGiven(parts, engine));
 
   EVENSTEP_ASSIGN_OR_RETURN(
@@ -87,9 +90,12 @@ absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
       StepRecorder::Create(parts.setup, parts.agent, parts.clock));
   StepLoop loop(&parts, &data, &engine, &recorder);
   EVENSTEP_ASSIGN_OR_RETURN(const StepsDone done, loop.Run());
+  if (!done.failure.ok()) parts.factory->SetTimeout(kFailedLeaveTimeout);
   LeaveTogether(*engine.groups);
-  EVENSTEP_RETURN_IF_ERROR(recorder.Finish());
-  return LeaveResults(parts, engine, done);
+  EVENSTEP_RETURN_IF_ERROR(done.failure);
+  auto result = LeaveResults(parts, engine, done);
+  recorder.Finish();
+  return result;
 }
 
 }  // namespace evenstep::trainer

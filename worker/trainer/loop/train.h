@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "worker/trainer/comm/communicator_factory.h"
+#include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/loop/abort_switch.h"
 #include "worker/trainer/loop/agent_channel.h"
 #include "worker/trainer/loop/fault.h"
@@ -29,6 +31,9 @@ struct TrainParts {
   AgentChannel* agent;
   PlanBook* plans;
   CommunicatorFactory* factory;
+  // Where the groups live: they stay when the run has failed, so that its
+  // caller can say so before broken ones are torn down, which may hang.
+  std::shared_ptr<GroupTree>* groups;
   AbortSwitch* abort;
   const Clock* clock;
   std::function<void(absl::Duration)> sleep;

@@ -97,7 +97,7 @@ class ThreadedJob {
   void Deliver(int rank, wire::StepPlan plan) {
     if (tamper) tamper(rank, &plan);
     plan.digest = wire::StepPlanDigest(plan);
-    EXPECT_TRUE(ranks_[rank].plans.Put(plan).ok());
+    EXPECT_EQ(ranks_[rank].plans.Put(plan).ok(), plan.world == world_);
   }
 
   void RunRank(int rank) {
@@ -118,6 +118,8 @@ class ThreadedJob {
     parts.agent = &self.channel;
     parts.plans = &self.plans;
     parts.factory = factory.get();
+    std::shared_ptr<GroupTree> groups;
+    parts.groups = &groups;
     parts.abort = &self.abort;
     parts.clock = &RealClock();
     parts.sleep = [](absl::Duration) { std::this_thread::yield(); };
@@ -279,16 +281,71 @@ TEST(TrainTest, ANotFiniteLossOnOneRankFailsAllWithTheSameSuspects) {
   }
 }
 
+// The longest sample runs on both ranks, the others on rank 0, whose gradient
+// the bad loss of rank 1 spoils as well.
+TEST(TrainTest, ABadLossInASharedMicroBatchIsNotBlamedOnThePeersOtherSamples) {
+  ThreadedJob job(2, LongestTogether);
+  job.faults = {{FaultKind::kNotFinite, /*rank=*/1, /*step=*/3}};
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string message(job.rank(rank).result.status().message());
+    EXPECT_THAT(message,
+                testing::ContainsRegex("suspects: sample [0-9]+ \\([^,]*\\)$"));
+  }
+}
+
+TEST(TrainTest, AFileThatCannotBeSyncedDoesNotCostTheWeights) {
+  ThreadedJob job(1, OneGroup, /*steps=*/2);
+  std::filesystem::create_symlink("/dev/null", job.output() + "/loss.csv");
+  job.Run();
+  ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+  EXPECT_TRUE(ReadSafetensors(job.output() + "/model.safetensors").ok());
+}
+
+TEST(TrainTest, WeightsThatCannotBeWrittenFailTheJobWithTheirPath) {
+  ThreadedJob job(1, OneGroup, /*steps=*/2);
+  std::filesystem::create_directories(job.output() + "/model.safetensors/x");
+  job.Run();
+  const absl::Status status = job.rank(0).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(job.output() + "/model.safetensors"));
+}
+
+// Steps 0 and 1 are done, step 2 fails: one rank says why, the other that it is
+// another's fault.
+void ExpectFailureOfOne(ThreadedJob& job, int culprit, FailureReason reason) {
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status),
+              rank == culprit ? reason : FailureReason::kPeerFailed)
+        << status;
+    EXPECT_EQ(StepOf(status), 2);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(rank == culprit ? "samples cannot be read"
+                                          : "another rank cannot run step 2"));
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 2u);
+  }
+}
+
 TEST(TrainTest, ASampleThatOneRankCannotReadFailsAllAtTheGate) {
   ThreadedJob job(2, DealOut);
   job.faults = {{FaultKind::kDataError, /*rank=*/0, /*step=*/2}};
   job.Run();
-  for (int rank = 0; rank < 2; ++rank) {
-    const absl::Status status = job.rank(rank).result.status();
-    EXPECT_EQ(ReasonOf(status), FailureReason::kDataError) << status;
-    EXPECT_EQ(StepOf(status), 2);
-    EXPECT_EQ(job.coordinator().Losses(rank).size(), 2u);
-  }
+  ExpectFailureOfOne(job, /*culprit=*/0, FailureReason::kDataError);
+}
+
+TEST(TrainTest, APlanThatOneRankRefusesFailsAllAtTheGate) {
+  ThreadedJob job(2, DealOut);
+  job.tamper = [](int rank, wire::StepPlan* plan) {
+    if (rank == 1 && plan->step == 3) plan->world = 5;
+  };
+  job.Run();
+  const absl::Status status = job.rank(1).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kPlanMismatch) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("plan of step 3 is for 5 ranks, the job has 2"));
+  EXPECT_EQ(ReasonOf(job.rank(0).result.status()), FailureReason::kPeerFailed);
 }
 
 TEST(TrainTest, DifferentPlansFailAllRanksBeforeTheStep) {
@@ -325,7 +382,8 @@ TEST(TrainTest, AnAbortEndsRanksThatWaitForEachOther) {
     if (rank == 1 && plan->step == 4) plan->step = 1000;
   };
   std::thread breaker([&job] {
-    while (job.coordinator().Losses(0).size() < 3) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (job.coordinator().Losses(0).size() < 3 && absl::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(1));
     }
     for (int rank = 0; rank < 2; ++rank) job.rank(rank).abort.Fire("told to");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/trainer/checkpoint/safetensors.h"
+#include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -36,14 +37,16 @@ TensorBytes ToBytes(const std::string& name, const at::Tensor& value) {
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
                           int64_t steps_done) {
-  std::vector<at::Tensor> values;  // keeps what the bytes point to
-  std::vector<TensorBytes> tensors;
-  for (const NamedParameter& parameter : parameters) {
-    values.push_back(parameter.value.detach().contiguous());
-    tensors.push_back(ToBytes(parameter.name, values.back()));
-  }
-  return WriteSafetensors(path, std::move(tensors),
-                          MakeMetadata(setup, steps_done));
+  return CatchTorch(absl::StrCat("writing ", path), [&] {
+    std::vector<at::Tensor> values;  // keeps what the bytes point to
+    std::vector<TensorBytes> tensors;
+    for (const NamedParameter& parameter : parameters) {
+      values.push_back(parameter.value.detach().contiguous());
+      tensors.push_back(ToBytes(parameter.name, values.back()));
+    }
+    return WriteSafetensors(path, std::move(tensors),
+                            MakeMetadata(setup, steps_done));
+  });
 }
 
 }  // namespace evenstep::trainer

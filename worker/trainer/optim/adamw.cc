@@ -62,7 +62,7 @@ absl::StatusOr<double> GradientNorm(
   for (const NamedParameter& p : parameters) {
     const at::Tensor& gradient = p.value.grad();
     if (!gradient.defined() || !gradient.is_contiguous()) {
-      return absl::FailedPreconditionError(
+      return absl::InternalError(
           absl::StrCat(p.name, " has no dense gradient in step ", step));
     }
     sum += gradient.scalar_type() == at::kDouble ? SquareSum<double>(gradient)

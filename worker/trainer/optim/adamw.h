@@ -35,8 +35,8 @@ class AdamW {
   // Updates the parameters' storage in place; reads their grad().
   AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options);
 
-  // One update, by step number from 0. FAILED_PRECONDITION: a gradient is
-  // missing, or the norm is not finite; then nothing has changed.
+  // One update, by step number from 0. FAILED_PRECONDITION: the norm is
+  // not finite; INTERNAL: a gradient is missing; then nothing has changed.
   absl::StatusOr<UpdateResult> Update(int64_t step);
 
  private:

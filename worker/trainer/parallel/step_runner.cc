@@ -5,12 +5,11 @@
 
 #include <chrono>
 #include <cmath>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/parallel/shard.h"
 #include "worker/trainer/parallel/ulysses.h"
 
@@ -23,23 +22,14 @@ int64_t NowNs() {
       .count();
 }
 
-// The one place where torch's exceptions become values. `attention` knows
-// better when a collective was at fault.
+// `attention` knows better when a collective was at fault.
 template <typename Body>
 absl::Status Translate(const UlyssesAttention& attention, const Body& body) {
-  try {
+  const absl::Status status = CatchTorch("a micro-batch", [&] {
     body();
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory in a micro-batch");
-  } catch (const std::exception& error) {
-    if (!attention.status().ok()) return attention.status();
-    const absl::string_view what = error.what();
-    if (what.find("allocate") != absl::string_view::npos) {
-      return absl::ResourceExhaustedError(what);
-    }
-    return absl::InternalError(what);
-  }
+  });
+  return status.ok() || attention.status().ok() ? status : attention.status();
 }
 
 absl::Status CheckPlan(const wire::StepPlan& plan, int world) {
@@ -111,9 +101,12 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   const int64_t before_ns = group->collective_ns();
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
                             ReadSamples(micro_batch, read));
-  EVENSTEP_ASSIGN_OR_RETURN(
-      const PackedShard shard,
-      MakeShard(samples, micro_batch.degree, group->rank()));
+  PackedShard shard;
+  EVENSTEP_RETURN_IF_ERROR(CatchTorch("a shard", [&]() -> absl::Status {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        shard, MakeShard(samples, micro_batch.degree, group->rank()));
+    return absl::OkStatus();
+  }));
   UlyssesAttention attention(group, &shard);
   MicroBatchResult result;
   EVENSTEP_RETURN_IF_ERROR(Translate(attention, [&] {
@@ -125,7 +118,7 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
                               loss_sum.options())});
   }));
   result.trained_tokens = shard.trained_tokens;
-  result.not_finite = std::isfinite(result.loss_sum) ? 0 : 1;
+  result.loss_not_finite = !std::isfinite(result.loss_sum);
   result.padded_tokens = shard.tokens_T.size(0);
   result.collective_ns = group->collective_ns() - before_ns;
   result.total_ns = NowNs() - start_ns;
@@ -138,19 +131,17 @@ absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
   double loss_sum = 0;
   int64_t tokens = 0;
   int64_t not_finite = gradients_.CountNotFinite();
-  bool any_loss = false;
+  int64_t num_bad_losses = 0;
   for (const MicroBatchResult& done : result->micro_batches) {
     loss_sum += done.loss_sum;
     tokens += done.trained_tokens;
-    any_loss = any_loss || done.not_finite > 0;
+    num_bad_losses += done.loss_not_finite ? 1 : 0;
   }
-  if (not_finite > 0 && !any_loss) {
-    // Gradients of all micro-batches are in one sum: each is a suspect.
-    for (MicroBatchResult& done : result->micro_batches) done.not_finite = 1;
+  // Gradients of all micro-batches are in one sum: each is a suspect.
+  for (MicroBatchResult& done : result->micro_batches) {
+    done.gradient_not_finite = not_finite > 0 && num_bad_losses == 0;
   }
-  for (const MicroBatchResult& done : result->micro_batches) {
-    not_finite += done.not_finite;
-  }
+  not_finite += num_bad_losses;
   std::vector<double> totals = {loss_sum, static_cast<double>(tokens),
                                 static_cast<double>(not_finite)};
   EVENSTEP_RETURN_IF_ERROR(

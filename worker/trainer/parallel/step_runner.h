@@ -28,13 +28,16 @@ using SampleReader =
 
 // What this rank did in one micro-batch.
 struct MicroBatchResult {
-  int index = 0;               // into StepPlan::micro_batches
-  double loss_sum = 0;         // of own trained tokens
-  int64_t trained_tokens = 0;  // own
-  int64_t not_finite = 0;      // own; above 0: its samples are suspects
-  int64_t total_ns = 0;        // wall time, collectives included
-  int64_t collective_ns = 0;   // wall time inside its collectives
-  int64_t padded_tokens = 0;   // tokens that this rank worked on
+  int index = 0;                 // into StepPlan::micro_batches
+  double loss_sum = 0;           // of own trained tokens
+  int64_t trained_tokens = 0;    // own
+  bool loss_not_finite = false;  // own; its samples are suspects
+  // The rank's gradient is not finite, though no loss of its own is: each of
+  // its micro-batches may be why, and so may a peer's loss.
+  bool gradient_not_finite = false;
+  int64_t total_ns = 0;       // wall time, collectives included
+  int64_t collective_ns = 0;  // wall time inside its collectives
+  int64_t padded_tokens = 0;  // tokens that this rank worked on
 };
 
 // `loss`, `trained_tokens` and `not_finite` are the whole step's, identical on

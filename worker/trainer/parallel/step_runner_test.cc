@@ -246,9 +246,9 @@ TEST(StepRunnerTest, ANotFiniteLossIsSeenByAllAndItsMicroBatchIsNamed) {
     EXPECT_GT(outcome.result.not_finite, 0);
     EXPECT_EQ(outcome.value, 1.0);
   }
-  EXPECT_EQ(outcomes[0].result.micro_batches[0].not_finite, 0);
-  EXPECT_EQ(outcomes[1].result.micro_batches[0].not_finite, 0);
-  EXPECT_EQ(outcomes[1].result.micro_batches[1].not_finite, 1);
+  EXPECT_FALSE(outcomes[0].result.micro_batches[0].loss_not_finite);
+  EXPECT_FALSE(outcomes[1].result.micro_batches[0].loss_not_finite);
+  EXPECT_TRUE(outcomes[1].result.micro_batches[1].loss_not_finite);
   EXPECT_EQ(outcomes[1].result.micro_batches[1].index, 2);
 }
 
@@ -264,8 +264,9 @@ TEST(StepRunnerTest, ANotFiniteGradientOfAFiniteLossIsSeenToo) {
       Plan(2, 11, {MicroBatch(0, 1, {6}), MicroBatch(1, 1, {5})}),
       ReadAllTrained, 2);
   EXPECT_GT(outcomes[0].result.not_finite, 0);
-  EXPECT_EQ(outcomes[0].result.micro_batches[0].not_finite, 0);
-  EXPECT_EQ(outcomes[1].result.micro_batches[0].not_finite, 1);
+  EXPECT_FALSE(outcomes[0].result.micro_batches[0].gradient_not_finite);
+  EXPECT_TRUE(outcomes[1].result.micro_batches[0].gradient_not_finite);
+  EXPECT_FALSE(outcomes[1].result.micro_batches[0].loss_not_finite);
 }
 
 TEST(StepRunnerTest, PlansThatDoNotFitAreRefused) {

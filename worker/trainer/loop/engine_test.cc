@@ -1,0 +1,54 @@
+#include "worker/trainer/loop/engine.h"
+
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/testing/small_job.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    setup_.spec = SmallJob("/tmp/no-data", /*world=*/1);
+    const auto factory = hub_.MakeFactory();
+    auto groups = BuildGroups(setup_, *factory);
+    EXPECT_TRUE(groups.ok()) << groups.status();
+    groups_ = *std::move(groups);
+  }
+
+  TrainerSetup setup_;
+  InProcessHub hub_;
+  std::unique_ptr<GroupTree> groups_;
+};
+
+TEST_F(EngineTest, AModelThatNoMachineHoldsIsAFailedStartWithTheNumbers) {
+  setup_.spec.model.width = 262144;
+  setup_.spec.model.vocab = 1 << 30;
+  const absl::Status status =
+      MakeEngine(setup_, FaultPlan(), groups_.get()).status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kStartFailed) << status;
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("2 layers, width 262144, 4 heads, vocabulary "
+                        "1073741824"));
+}
+
+TEST_F(EngineTest, TheModelIsWrappedOnlyWhenAFaultIsPlanted) {
+  const auto plain = MakeEngine(setup_, FaultPlan(), groups_.get());
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->planted, nullptr);
+  const FaultPlan faults({{FaultKind::kNotFinite, 0, 1}}, /*rank=*/0);
+  const auto planted = MakeEngine(setup_, faults, groups_.get());
+  ASSERT_TRUE(planted.ok()) << planted.status();
+  EXPECT_EQ(planted->planted, planted->model.get());
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/parse_value.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "client/cli/commands.h"
 #include "client/cli/local/local_command.h"
@@ -18,7 +19,7 @@
 namespace evenstep::cli {
 namespace {
 
-using Runner = std::function<int()>;
+using Runner = std::function<ExitCode()>;
 
 constexpr char kExamples[] = R"(Examples:
   evenstep local --data text:/usr/include     train a small model here and now
@@ -27,7 +28,8 @@ constexpr char kExamples[] = R"(Examples:
   evenstep logs -f JOB                        follow what the ranks say
 
 Exit codes: 0 ok, 1 the job failed, 2 wrong usage, 3 no coordinator answers,
-4 no such job, 5 refused, 124 wait timed out, 130 interrupted.)";
+4 no such job, 5 refused, 6 another error (the coordinator's own, or stdout
+cannot be written), 124 wait timed out, 130 interrupted.)";
 
 constexpr char kSubmitExamples[] = R"(Examples:
   evenstep submit job.yaml
@@ -60,6 +62,10 @@ std::string CheckDuration(const std::string& text) {
   return std::string(ParseValue(text, &duration).message());
 }
 
+std::string CheckText(const std::string& text) {
+  return std::string(CheckUtf8("the text", text).message());
+}
+
 void AddDuration(CLI::App* app, const std::string& name, absl::Duration* target,
                  const std::string& help) {
   app->add_option_function<std::string>(
@@ -72,7 +78,10 @@ void AddDuration(CLI::App* app, const std::string& name, absl::Duration* target,
 }
 
 void AddJob(CLI::App* app, std::string* job_id) {
-  app->add_option("job", *job_id, "Id of the job")->required()->type_name("");
+  app->add_option("job", *job_id, "Id of the job")
+      ->required()
+      ->check(CLI::Validator(CheckText, ""))
+      ->type_name("");
 }
 
 void AddGlobal(CLI::App* app, GlobalOptions* global) {
@@ -121,8 +130,8 @@ class CommandLine {
     try {
       app_.parse(reversed);
     } catch (const CLI::CallForHelp&) {
-      environment_.out << Help();
-      return kExitOk;
+      WriteOut(environment_, Help());
+      return CheckOutput(environment_, kExitOk);
     } catch (const CLI::ExtrasError&) {
       return UsageError(ExplainExtra());
     } catch (const CLI::ParseError& error) {
@@ -133,7 +142,7 @@ class CommandLine {
       environment_.err << Help();
       return kExitUsage;
     }
-    return runners_.at(chosen[0]->get_name())();
+    return CheckOutput(environment_, runners_.at(chosen[0]->get_name())());
   }
 
  private:
@@ -154,6 +163,7 @@ class CommandLine {
     AddPreset(command, &submit_.preset);
     AddSet(command, &submit_.overrides);
     command->add_option("--name", submit_.name, "Name of the job")
+        ->check(CLI::Validator(CheckText, ""))
         ->type_name("NAME");
     command
         ->add_option("--id", submit_.job_id,
@@ -256,6 +266,7 @@ class CommandLine {
     cancel
         ->add_option("--message", cancel_.message,
                      "Why; stored with the job's events")
+        ->check(CLI::Validator(CheckText, ""))
         ->type_name("TEXT");
     CLI::App* wait = Add(
         "wait", "Wait for a job's end; exit code 0 if it succeeded",

@@ -3,6 +3,7 @@
 
 #include "client/cli/app.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -22,6 +23,7 @@ namespace {
 using client::FakeClient;
 using client::Job;
 using client::JobState;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -98,6 +100,29 @@ Job FullJob() {
   return job;
 }
 
+// A file that takes `room` writes and then fails with `error`.
+class FailingBuffer : public std::streambuf {
+ public:
+  FailingBuffer(int room, int error) : room_(room), error_(error) {}
+  int num_writes() const { return num_writes_; }
+
+ protected:
+  std::streamsize xsputn(const char*, std::streamsize size) override {
+    if (++num_writes_ <= room_) return size;
+    errno = error_;
+    return 0;
+  }
+  int overflow(int c) override {
+    const char letter = static_cast<char>(c);
+    return xsputn(&letter, 1) == 1 ? c : EOF;
+  }
+
+ private:
+  const int room_;
+  const int error_;
+  int num_writes_ = 0;
+};
+
 class AppTest : public ::testing::Test {
  protected:
   AppTest() {
@@ -125,7 +150,7 @@ class AppTest : public ::testing::Test {
   int Run(const std::vector<std::string>& words) {
     out_.str("");
     err_.str("");
-    Environment environment(out_, err_);
+    Environment environment(stdout_ == nullptr ? out_ : *stdout_, err_);
     environment.out_is_terminal = terminal_;
     environment.err_is_terminal = terminal_;
     environment.colour = terminal_;
@@ -150,6 +175,7 @@ class AppTest : public ::testing::Test {
   std::string job_file_;
   std::string coordinator_;
   std::ostringstream out_;
+  std::ostream* stdout_ = nullptr;  // in the place of out_
   std::ostringstream err_;
 };
 
@@ -261,7 +287,8 @@ TEST_F(AppTest, EveryCommandSaysThatNobodyAnswers) {
       {"wait", "a"},         {"health"},      {"version", "--server"}};
   for (const auto& command : commands) {
     EXPECT_EQ(Run(command), 3) << command[0];
-    EXPECT_EQ(err(), "evenstep: cannot reach the coordinator\n") << command[0];
+    EXPECT_THAT(err(), StartsWith("evenstep: cannot reach the coordinator\n"))
+        << command[0];
   }
 }
 
@@ -458,6 +485,84 @@ TEST_F(AppTest, EveryCommandHasHelp) {
     EXPECT_EQ(Run({command, "--help"}), 0) << command;
     EXPECT_THAT(out(), HasSubstr(absl::StrCat("evenstep ", command)));
     EXPECT_THAT(err(), IsEmpty());
+  }
+}
+
+TEST_F(AppTest, OneMeansOnlyThatTheJobFailed) {
+  fake_.PutJob(FullJob());
+  for (const auto& [code, exit] : {std::pair(absl::StatusCode::kInternal, 6),
+                                   {absl::StatusCode::kUnknown, 6},
+                                   {absl::StatusCode::kDataLoss, 6},
+                                   {absl::StatusCode::kAborted, 3},
+                                   {absl::StatusCode::kUnimplemented, 3},
+                                   {absl::StatusCode::kDeadlineExceeded, 3}}) {
+    fake_.FailWith(absl::Status(code, "no"));
+    EXPECT_EQ(Run({"describe", "books-1"}), exit) << static_cast<int>(code);
+    EXPECT_EQ(Run({"version", "--server"}), exit) << static_cast<int>(code);
+  }
+}
+
+TEST_F(AppTest, AFailedSubmitNamesTheIdThatMayBeStored) {
+  for (const auto code :
+       {absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable}) {
+    fake_.FailWith(absl::Status(code, "no answer"));
+    EXPECT_EQ(Run({"submit", job_file_}), 3);
+    EXPECT_THAT(err(), ContainsRegex("job small-[a-z0-9]+ may have been "
+                                     "stored; say it again with --id small-"));
+    EXPECT_EQ(Run({"submit", job_file_, "--id", "first", "--quiet"}), 3);
+    EXPECT_THAT(err(), HasSubstr("with --id first\n"));
+  }
+  fake_.FailWith(absl::FailedPreconditionError("does not fit"));
+  EXPECT_EQ(Run({"submit", job_file_}), 5);
+  EXPECT_THAT(err(), Not(HasSubstr("may have been stored")));
+}
+
+TEST_F(AppTest, TextThatIsNotUtf8IsAUsageError) {
+  fake_.PutJob(FullJob());
+  EXPECT_EQ(Run({"cancel", "books-1", "--message=\xff"}), 2);
+  EXPECT_THAT(err(), HasSubstr("not UTF-8"));
+  EXPECT_EQ(fake_.Get("books-1")->state, JobState::kRunning);
+  EXPECT_EQ(Run({"describe", "\xff"}), 2);
+  EXPECT_THAT(err(), HasSubstr("not UTF-8"));
+  EXPECT_EQ(Run({"submit", job_file_, "--name", "\xff"}), 2);
+  EXPECT_THAT(err(), HasSubstr("not UTF-8"));
+  EXPECT_EQ(Run({"submit", job_file_, "--set", "data.source=text:/\xff"}), 2);
+  EXPECT_THAT(err(), HasSubstr("not UTF-8"));
+}
+
+TEST_F(AppTest, AnAnswerThatCannotBeWrittenIsAnError) {
+  fake_.PutJob(FullJob());
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"list", "-o", "json"},
+        {"describe", "books-1"},
+        {"version"},
+        {"--help"},
+        {"submit", job_file_}}) {
+    FailingBuffer full(0, ENOSPC);
+    std::ostream stream(&full);
+    stdout_ = &stream;
+    EXPECT_EQ(Run(command), 6) << command[0];
+    EXPECT_THAT(err(), HasSubstr("evenstep: cannot write to stdout: No space"));
+    EXPECT_EQ(full.num_writes(), 1) << command[0];
+  }
+}
+
+TEST_F(AppTest, AClosedPipeEndsAStreamSilently) {
+  fake_.PutJob(FullJob());
+  client::LogLine line;
+  line.text = "a line";
+  for (int i = 0; i < 5; ++i) fake_.AddLog("books-1", line);
+  client::JobEvent event;
+  event.state = JobState::kRunning;
+  for (int i = 0; i < 5; ++i) fake_.AddEvent("books-1", event);
+  for (const char* command : {"logs", "events"}) {
+    FailingBuffer pipe(1, EPIPE);
+    std::ostream stream(&pipe);
+    stdout_ = &stream;
+    // The job runs on: only the closed pipe ends this.
+    EXPECT_EQ(Run({command, "-f", "books-1"}), 0) << command;
+    EXPECT_THAT(err(), IsEmpty());
+    EXPECT_EQ(pipe.num_writes(), 2) << command;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/job_source.h"
+#include "client/submission.h"
 
 namespace evenstep::cli {
 namespace {
@@ -59,6 +60,19 @@ ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
     return EndOfStream(environment, output, job.id, ended.status());
   }
   return ShowOutcome(output, *ended);
+}
+
+// Without an answer nobody knows whether the job is stored.
+ExitCode FailSubmit(Output& output, const std::string& job_id,
+                    const absl::Status& status) {
+  const ExitCode code = output.Fail(status);
+  if (code == kExitUnreachable || code == kExitInterrupted) {
+    output.Warning(absl::StrCat("evenstep: job ", job_id,
+                                " may have been stored; say it again with "
+                                "--id ",
+                                job_id));
+  }
+  return code;
 }
 
 absl::StatusOr<std::vector<JobState>> ParseStates(
@@ -123,14 +137,22 @@ ExitCode Submit(Environment& environment, const GlobalOptions& global,
   if (!command.name.empty()) {
     options->overrides.push_back("name=" + command.name);
   }
+  auto submission = client::MakeSubmission(*options);
+  if (!submission.ok()) return output.Fail(submission.status());
+  options->job_id = submission->job_id;
   auto client = ConnectFor(environment, global);
   auto submitted = client->Submit(*options);
-  if (!submitted.ok()) return output.Fail(submitted.status());
+  if (!submitted.ok()) {
+    return FailSubmit(output, options->job_id, submitted.status());
+  }
   const Job& job = submitted->job;
   if (output.structured()) {
     output.StreamDocument({{"id", job.id}, {"created", submitted->created}});
   } else {
     output.Text(job.id + "\n");
+  }
+  if (output.follow() == client::Follow::kStop) {
+    output.Message(absl::StrCat("Job ", job.id, " is stored."));
   }
   if (!submitted->created) {
     output.Message(absl::StrCat("Job ", job.id,
@@ -199,7 +221,7 @@ ExitCode Logs(Environment& environment, const GlobalOptions& global,
                      } else {
                        output.Text(FormatLogLine(line, output.detail()) + "\n");
                      }
-                     return client::Follow::kContinue;
+                     return output.follow();
                    });
   if (status.ok()) return kExitOk;
   return EndOfStream(environment, output, command.job_id, status);

@@ -21,6 +21,7 @@ struct Environment {
 
   std::ostream& out;  // answers: what was asked for
   std::ostream& err;  // messages: progress, warnings, errors
+  int out_errno = 0;  // of the first answer that could not be written
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool colour = false;           // NO_COLOR and TERM allow it

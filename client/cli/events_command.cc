@@ -25,7 +25,7 @@ class EventReader {
     return client_.Watch(job_.id, &cursor_, stream,
                          [this](const client::WatchItem& item) {
                            if (item.event != nullptr) Show(*item.event);
-                           return client::Follow::kContinue;
+                           return output_.follow();
                          });
   }
 

@@ -10,6 +10,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return kExitUsage;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnimplemented:
       return kExitUnreachable;
     case absl::StatusCode::kNotFound:
       return kExitNotFound;
@@ -22,7 +24,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kCancelled:
       return kExitInterrupted;
     default:
-      return kExitJobFailed;
+      return kExitOtherError;
   }
 }
 

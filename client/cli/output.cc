@@ -1,5 +1,8 @@
 #include "client/cli/output.h"
 
+#include <cerrno>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 
 namespace evenstep::cli {
@@ -10,24 +13,42 @@ ColourMode Output::colour() const {
              : ColourMode::kPlain;
 }
 
-void Output::Text(absl::string_view text) {
-  environment_.out << text << std::flush;
+void WriteOut(Environment& environment, absl::string_view text) {
+  if (environment.out_errno != 0) return;
+  errno = 0;
+  environment.out << text << std::flush;
+  if (environment.out.good()) return;
+  environment.out_errno = errno == 0 ? EIO : errno;
 }
+
+ExitCode CheckOutput(Environment& environment, ExitCode code) {
+  const int error = environment.out_errno;
+  if (error == 0 || error == EPIPE) return code;
+  environment.err << "evenstep: cannot write to stdout: "
+                  << std::system_category().message(error) << std::endl;
+  return code == kExitOk ? kExitOtherError : code;
+}
+
+void Output::Text(absl::string_view text) { WriteOut(environment_, text); }
 
 void Output::Document(const Json& json) {
   if (options_.format == OutputFormat::kYaml) return Text(JsonToYaml(json));
-  Text(absl::StrCat(json.dump(2), "\n"));
+  Text(absl::StrCat(DumpJson(json, kJsonIndent), "\n"));
 }
 
 void Output::StreamDocument(const Json& json) {
   if (options_.format == OutputFormat::kYaml) {
     return Text(absl::StrCat("---\n", JsonToYaml(json)));
   }
-  Text(absl::StrCat(json.dump(), "\n"));
+  Text(absl::StrCat(DumpJson(json, -1), "\n"));
 }
 
 void Output::Message(absl::string_view text) {
   if (!options_.quiet) environment_.err << text << std::endl;
+}
+
+void Output::Warning(absl::string_view text) {
+  environment_.err << text << std::endl;
 }
 
 ExitCode Output::Fail(const absl::Status& status) {

@@ -24,6 +24,12 @@ struct GlobalOptions {
   absl::Duration retry_for = absl::Seconds(10);
 };
 
+// Text to stdout, flushed; an error is noted in `environment`.
+void WriteOut(Environment& environment, absl::string_view text);
+// `code`, unless an answer could not be written: that is said on stderr and is
+// an error. A reader who closed the pipe has read enough: no error.
+ExitCode CheckOutput(Environment& environment, ExitCode code);
+
 class Output {
  public:
   Output(Environment& environment, const GlobalOptions& options)
@@ -42,12 +48,19 @@ class Output {
 
   // Text to stdout, flushed.
   void Text(absl::string_view text);
+  // Whether to go on with a stream of answers: all could be written so far.
+  client::Follow follow() const {
+    return environment_.out_errno == 0 ? client::Follow::kContinue
+                                       : client::Follow::kStop;
+  }
   // A whole document: indented JSON, or YAML.
   void Document(const Json& json);
   // One of many: a line of JSON, or a YAML document of a stream.
   void StreamDocument(const Json& json);
   // To stderr unless --quiet.
   void Message(absl::string_view text);
+  // To stderr always.
+  void Warning(absl::string_view text);
   // To stderr always: "evenstep: MESSAGE (REASON)". Returns its exit code.
   ExitCode Fail(const absl::Status& status);
 

@@ -60,12 +60,17 @@ void AppendYaml(const Json& json, const std::string& indent,
     } else if (value.is_string()) {
       absl::StrAppend(yaml, " ", YamlScalar(value.get<std::string>()), "\n");
     } else {
-      absl::StrAppend(yaml, " ", value.dump(), "\n");
+      absl::StrAppend(yaml, " ", DumpJson(value, -1), "\n");
     }
   }
 }
 
 }  // namespace
+
+std::string DumpJson(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false,
+                   Json::error_handler_t::replace);
+}
 
 Json ToJson(const client::Totals& totals) {
   return {{"step_seconds", totals.step_seconds},

@@ -15,6 +15,12 @@ namespace evenstep::cli {
 
 using Json = nlohmann::ordered_json;
 
+inline constexpr int kJsonIndent = 2;
+
+// `indent` of -1: one line. File names need not be UTF-8, JSON has to be: bad
+// bytes become U+FFFD.
+std::string DumpJson(const Json& json, int indent);
+
 Json ToJson(const client::Job& job);
 Json ToJson(const client::StepSummary& step);
 Json ToJson(const client::JobEvent& event);

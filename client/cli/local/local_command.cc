@@ -107,8 +107,8 @@ class LocalRun {
       return ended;
     }
     printer.Say(
-        "Stopping after the step that runs now. Ctrl-C again ends at "
-        "once.");
+        "Stopping after the step that runs now. Ctrl-C again does not wait "
+        "for it: the processes are ended within seconds.");
     EVENSTEP_RETURN_IF_ERROR(client_->Cancel(job.id, "interrupted").status());
     return FollowUntil(job, environment_.interrupted_twice,
                        absl::Now() + kStopTime, &cursor, printer);
@@ -151,8 +151,8 @@ class LocalRun {
     absl::StatusOr<Json> summary = LeaveResults(result_folder_, job, steps_);
     if (!summary.ok()) return output_.Fail(summary.status());
     if (!command_.json_summary.empty()) {
-      const absl::Status written =
-          WriteFileAtomically(command_.json_summary, summary->dump(2) + "\n");
+      const absl::Status written = WriteFileAtomically(
+          command_.json_summary, DumpJson(*summary, kJsonIndent) + "\n");
       if (!written.ok()) return output_.Fail(written);
     }
     ShowResults(*summary);

@@ -202,7 +202,7 @@ TEST_F(LocalCommandTest, CtrlCStopsTheJobCleanly) {
   ExpectNobodyLives();
 }
 
-TEST_F(LocalCommandTest, ASecondCtrlCEndsAtOnce) {
+TEST_F(LocalCommandTest, ASecondCtrlCDoesNotWaitForTheStep) {
   fake_.ScriptSubmit([this](FakeClient&, const Job&) {
     interrupt_.request_stop();
     interrupt_again_.request_stop();

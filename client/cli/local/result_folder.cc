@@ -69,7 +69,7 @@ absl::StatusOr<Json> LeaveResults(
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(curve, FormatLossCurve(steps)));
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(job_file, job.job_file));
   EVENSTEP_RETURN_IF_ERROR(
-      WriteFileAtomically(summary_file, summary.dump(2) + "\n"));
+      WriteFileAtomically(summary_file, DumpJson(summary, kJsonIndent) + "\n"));
   return summary;
 }
 

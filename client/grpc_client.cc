@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "client/convert.h"
 #include "client/health_check.h"
 #include "client/resume.h"
@@ -94,6 +95,7 @@ absl::StatusOr<SubmitResult> GrpcClient::Submit(const SubmitOptions& options) {
 }
 
 absl::StatusOr<Job> GrpcClient::Get(const std::string& job_id) {
+  EVENSTEP_RETURN_IF_ERROR(CheckUtf8("job id", job_id));
   v1::GetRequest request;
   request.set_job_id(job_id);
   v1::GetResponse response;
@@ -122,6 +124,8 @@ absl::StatusOr<JobPage> GrpcClient::List(const ListOptions& options) {
 
 absl::StatusOr<Job> GrpcClient::Cancel(const std::string& job_id,
                                        const std::string& message) {
+  EVENSTEP_RETURN_IF_ERROR(CheckUtf8("job id", job_id));
+  EVENSTEP_RETURN_IF_ERROR(CheckUtf8("message", message));
   v1::CancelRequest request;
   request.set_job_id(job_id);
   request.set_message(message);
@@ -151,6 +155,7 @@ absl::Status GrpcClient::OpenWatch(const std::string& job_id,
                                    const WatchCursor& cursor,
                                    const StreamOptions& stream,
                                    const WatchHandler& handler) {
+  EVENSTEP_RETURN_IF_ERROR(CheckUtf8("job id", job_id));
   v1::WatchRequest request;
   request.set_job_id(job_id);
   request.set_after_sequence(cursor.after_sequence);
@@ -189,6 +194,7 @@ absl::Status GrpcClient::OpenLogs(const std::string& job_id,
                                   const LogOptions& options,
                                   const StreamOptions& stream,
                                   const LogHandler& handler) {
+  EVENSTEP_RETURN_IF_ERROR(CheckUtf8("job id", job_id));
   v1::LogsRequest request;
   request.set_job_id(job_id);
   request.set_after_sequence(after_sequence);

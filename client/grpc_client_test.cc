@@ -157,6 +157,21 @@ TEST_F(GrpcClientTest, OnlyUnavailableIsTriedAgain) {
   EXPECT_EQ(ErrorReason(status), "JOB_NOT_FOUND");
 }
 
+TEST_F(GrpcClientTest, TextThatIsNotUtf8IsRefusedBeforeItIsSent) {
+  const auto client = MakeClient();
+  WatchCursor cursor;
+  for (const absl::Status& status :
+       {client->Get("\xff").status(), client->Cancel("a", "\xff").status(),
+        client->Cancel("\xff", "").status(),
+        client->Logs("\xff", {}, {},
+                     [](const LogLine&) { return Follow::kContinue; }),
+        client->Watch("\xff", &cursor, {},
+                      [](const WatchItem&) { return Follow::kContinue; })}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.ToString(), HasSubstr("not UTF-8"));
+  }
+}
+
 TEST_F(GrpcClientTest, AWatchGoesOnWhereItsConnectionBroke) {
   std::vector<std::string> seen;
   WatchCursor cursor;

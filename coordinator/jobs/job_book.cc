@@ -12,8 +12,9 @@ namespace evenstep::coordinator {
 namespace {
 
 constexpr int kMaxRecentSteps = 32;
-// While the disk is full, lines beyond this are given up, oldest first.
+// While the disk is full, lines beyond these are given up, oldest first.
 constexpr size_t kMaxUnwrittenLines = 100000;
+constexpr size_t kMaxUnwrittenBytes = 32 << 20;
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
@@ -110,11 +111,13 @@ absl::StatusOr<v1::JobEvent> JobBook::Apply(JobRecord& record,
 
 absl::Status JobBook::StoreMove(const JobRecord& record,
                                 const v1::JobEvent& event) {
-  // Followers end with the job: what it did before must be there first.
+  // Followers end with the job: what it did before must be there first. Its own
+  // row goes with the event only, or a final state could lack its event.
   EVENSTEP_RETURN_IF_ERROR(WriteUnsaved());
-  EVENSTEP_RETURN_IF_ERROR(WriteProgress());
-  EVENSTEP_RETURN_IF_ERROR(store_.RecordMove(record, event));
-  changed_.erase(record.job.job_id());
+  EVENSTEP_RETURN_IF_ERROR(
+      WithProgress(record.job.job_id(), [&](const Progress& before) {
+        return store_.RecordMove(record, event, before);
+      }));
   touched_.insert(record.job.job_id());
   return absl::OkStatus();
 }
@@ -150,31 +153,47 @@ void JobBook::AddStep(JobRecord& record, const v1::StepSummary& step) {
 }
 
 void JobBook::AddLogLine(JobRecord& record, v1::LogLine line) {
-  if (progress_.lines.size() >= kMaxUnwrittenLines) {
-    progress_.lines.erase(progress_.lines.begin());
+  line_bytes_ += line.text().size();
+  while (!progress_.lines.empty() &&
+         (progress_.lines.size() >= kMaxUnwrittenLines ||
+          line_bytes_ > kMaxUnwrittenBytes)) {
+    line_bytes_ -= progress_.lines.front().line.text().size();
+    progress_.lines.pop_front();
   }
   line.set_sequence(++record.last_log);
   progress_.lines.push_back({record.job.job_id(), std::move(line)});
   MarkChanged(record);
 }
 
-absl::Status JobBook::WriteProgress() {
-  if (progress_.empty() && changed_.empty()) return absl::OkStatus();
-  Progress batch = progress_;
+// Writes with what was collected, but without the row of one job, and forgets
+// it once that has worked.
+template <typename Write>
+absl::Status JobBook::WithProgress(absl::string_view without_job,
+                                   const Write& write) {
   for (const std::string& job_id : changed_) {
-    batch.jobs.push_back(records_.at(job_id));
+    if (job_id != without_job) progress_.jobs.push_back(records_.at(job_id));
   }
-  EVENSTEP_RETURN_IF_ERROR(store_.AppendProgress(batch));
+  const absl::Status written = write(progress_);
+  progress_.jobs.clear();
+  EVENSTEP_RETURN_IF_ERROR(written);
   touched_.insert(changed_.begin(), changed_.end());
   progress_ = {};
+  line_bytes_ = 0;
   changed_.clear();
   return absl::OkStatus();
+}
+
+absl::Status JobBook::WriteProgress() {
+  if (progress_.empty() && changed_.empty()) return absl::OkStatus();
+  return WithProgress("", [&](const Progress& progress) {
+    return store_.AppendProgress(progress);
+  });
 }
 
 absl::Status JobBook::WriteUnsaved() {
   while (!unsaved_.empty()) {
     const Unsaved& first = unsaved_.front();
-    EVENSTEP_RETURN_IF_ERROR(store_.RecordMove(first.record, first.event));
+    EVENSTEP_RETURN_IF_ERROR(store_.RecordMove(first.record, first.event, {}));
     touched_.insert(first.record.job.job_id());
     unsaved_.pop_front();
   }

@@ -5,7 +5,8 @@
 // an allocation are stored before anything else happens; any other move happens
 // at once and is stored at once, or again and again until the disk allows it,
 // and until then nothing new is accepted. Steps and log lines are collected and
-// written together. Single owner: the event loop's thread.
+// written together; a move takes what was collected before it along. Single
+// owner: the event loop's thread.
 
 #include <cstdint>
 #include <deque>
@@ -72,6 +73,8 @@ class JobBook {
   };
   absl::StatusOr<v1::JobEvent> Apply(JobRecord& record, const JobMove& move);
   absl::Status StoreMove(const JobRecord& record, const v1::JobEvent& event);
+  template <typename Write>
+  absl::Status WithProgress(absl::string_view without_job, const Write& write);
   absl::Status WriteProgress();
   absl::Status WriteUnsaved();
 
@@ -81,6 +84,7 @@ class JobBook {
   std::set<std::string> changed_;  // rows that differ from the store's
   std::set<std::string> touched_;
   Progress progress_;
+  size_t line_bytes_ = 0;  // texts of progress_.lines
   std::deque<Unsaved> unsaved_;
   absl::Status health_;
 };

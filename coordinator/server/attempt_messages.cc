@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
 #include "google/protobuf/util/time_util.h"
 #include "wire/job_spec_proto.h"
@@ -15,9 +16,8 @@ namespace {
 constexpr size_t kMaxLineBytes = 8 << 10;
 constexpr size_t kMaxMessageBytes = 8 << 10;
 
-std::string Bounded(std::string text) {
-  if (text.size() > kMaxMessageBytes) text.resize(kMaxMessageBytes);
-  return text;
+std::string Bounded(const std::string& text) {
+  return std::string(Utf8Prefix(text, kMaxMessageBytes));
 }
 
 }  // namespace
@@ -29,6 +29,7 @@ AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
   Live* const live = Find(id);
   if (live != nullptr && live->attempt.id().generation() == id.generation() &&
       live->attempt.HasNode(node)) {
+    live->heard.insert(node);
     return live;
   }
   parts_.metrics.CountStaleMessage(kind);
@@ -292,7 +293,7 @@ void AttemptSupervisor::OnLogs(const std::string& node,
   JobRecord& record = RecordOf(*live);
   for (v1::LogLine line : message.lines()) {
     if (line.text().size() > kMaxLineBytes) {
-      line.mutable_text()->resize(kMaxLineBytes);
+      line.set_text(std::string(Utf8Prefix(line.text(), kMaxLineBytes)));
     }
     if (!line.has_time()) {
       *line.mutable_time() =

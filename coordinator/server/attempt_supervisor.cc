@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "google/protobuf/util/time_util.h"
+#include "rpc/transport.h"
 #include "wire/job_spec_proto.h"
 
 namespace evenstep::coordinator {
@@ -128,19 +129,45 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
 void AttemptSupervisor::SendAssignments(Live& live) {
   const v1::Job& job = RecordOf(live).job;
   for (const NodeShare& share : live.attempt.shares()) {
-    v1::CoordinatorMessage message;
-    v1::Assignment* const assignment = message.mutable_assignment();
-    *assignment->mutable_attempt() = live.attempt.id();
-    *assignment->mutable_spec() = job.spec();
-    *assignment->mutable_placements() = job.placements();
-    assignment->set_first_rank(share.first_rank);
-    assignment->set_num_ranks(share.num_ranks);
-    parts_.nodes.Send(share.node, message);
+    SendAssignment(live, share);
   }
   if (!job.has_costs()) return;
   *live.costs.mutable_costs()->mutable_attempt() = live.attempt.id();
   *live.costs.mutable_costs()->mutable_costs() = job.costs();
   SendToAll(live, live.costs);
+}
+
+void AttemptSupervisor::SendAssignment(const Live& live,
+                                       const NodeShare& share) {
+  const v1::Job& job = RecordOf(live).job;
+  v1::CoordinatorMessage message;
+  v1::Assignment* const assignment = message.mutable_assignment();
+  *assignment->mutable_attempt() = live.attempt.id();
+  *assignment->mutable_spec() = job.spec();
+  *assignment->mutable_placements() = job.placements();
+  assignment->set_first_rank(share.first_rank);
+  assignment->set_num_ranks(share.num_ranks);
+  parts_.nodes.Send(share.node, message);
+}
+
+// The assignment was lost with the stream that it was on. An agent that has run
+// the attempt meanwhile does not run it again.
+void AttemptSupervisor::Reassign(Live& live, const std::string& node) {
+  Log(LogLevel::kWarning, "assigned_again",
+      {{"job", live.attempt.id().job_id()}, {"node", node}});
+  for (const NodeShare& share : live.attempt.shares()) {
+    if (share.node == node) SendAssignment(live, share);
+  }
+  Resend(live, node);
+}
+
+// How long a node's trainers may live after the node was last heard: until its
+// agent finds the connection dead, its reconnect budget is spent and it has
+// killed them. Trainers whose agent does not run end themselves in that time,
+// but for a heartbeat, which is less than the lease.
+absl::Duration AttemptSupervisor::GoneAfter() const {
+  return rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout +
+         times_.reconnect_budget + times_.kill_grace + times_.lease;
 }
 
 void AttemptSupervisor::SendToAll(const Live& live,
@@ -157,7 +184,7 @@ void AttemptSupervisor::Restore(JobRecord& record) {
                      IdOf(record.job), SharesOf(record.job),
                      spec.ok() ? *spec : jobspec::JobSpec()));
   for (const NodeShare& share : live.attempt.shares()) {
-    live.gone_at[share.node] = Now() + times_.reconnect_budget + times_.lease;
+    live.gone_at[share.node] = Now() + GoneAfter();
   }
   if (record.status.state == JobState::kStopping) {
     live.stopping = true;
@@ -170,19 +197,31 @@ void AttemptSupervisor::Restore(JobRecord& record) {
   live.end_at = Now();
 }
 
-void AttemptSupervisor::Cancel(JobRecord& record, const std::string& message) {
+absl::Status AttemptSupervisor::Cancel(const JobRecord& record,
+                                       const std::string& message) {
   const auto it = live_.find(record.job.job_id());
-  if (it == live_.end()) return;
+  if (it == live_.end()) return absl::OkStatus();
   Live& live = *it->second;
   const bool was_stopping = live.stopping;
-  if (was_stopping && record.status.after_stopping != JobState::kQueued) return;
-  Stop(live, {JobAction::kStop, JobState::kCancelled, "CANCELLED", message});
+  if (was_stopping && record.status.after_stopping != JobState::kQueued) {
+    return absl::OkStatus();
+  }
+  const bool has_gate = record.status.state != JobState::kStarting;
+  const JobMove move = {JobAction::kStop, JobState::kCancelled, "CANCELLED",
+                        message};
+  EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(record, move));
+  BeginStop(live, move);
   live.cancelled = true;
-  if (was_stopping) return;  // it is being ended already
+  if (was_stopping) return absl::OkStatus();  // it is being ended already
+  if (!has_gate) {
+    EndNow(live);
+    return absl::OkStatus();
+  }
   v1::StopAttempt* const stop = live.stop_message.mutable_stop();
   *stop->mutable_attempt() = live.attempt.id();
   stop->set_message(message);
   SendToAll(live, live.stop_message);
+  return absl::OkStatus();
 }
 
 void AttemptSupervisor::Stop(Live& live, const JobMove& move) {
@@ -190,6 +229,10 @@ void AttemptSupervisor::Stop(Live& live, const JobMove& move) {
   if (!moved.ok()) {
     Log(LogLevel::kError, "move_refused", {{"error", moved}});
   }
+  BeginStop(live, move);
+}
+
+void AttemptSupervisor::BeginStop(Live& live, const JobMove& move) {
   parts_.rendezvous.Close(live.attempt.id(), move.message);
   if (live.stopping) return;
   live.stopping = true;
@@ -248,6 +291,13 @@ void AttemptSupervisor::SendEnd(Live& live, const std::string& node) {
       node, EndMessage(live.attempt.id(), RecordOf(live).job.message()));
 }
 
+void AttemptSupervisor::EndNow(Live& live) {
+  for (const std::string& node : live.attempt.NodesNotGone()) {
+    SendEnd(live, node);
+  }
+  live.end_at = Now() + times_.end_interval;
+}
+
 // A node that lost its stream has lost what was sent meanwhile.
 void AttemptSupervisor::Resend(Live& live, const std::string& node) {
   if (live.stopping) {
@@ -285,6 +335,12 @@ void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
       Resend(live, hello.node());
       continue;
     }
+    if (kind == HelloKind::kReconnected && !live.stopping &&
+        RecordOf(live).status.state == JobState::kStarting &&
+        !live.heard.contains(hello.node())) {
+      Reassign(live, hello.node());
+      continue;
+    }
     live.attempt.MarkGone(hello.node());
     ended.push_back(job_id);
     if (live.stopping) continue;
@@ -305,7 +361,7 @@ void AttemptSupervisor::OnLost(const std::string& node) {
   Log(LogLevel::kWarning, "node_lost", {{"node", node}});
   for (auto& [job_id, live] : live_) {
     if (!live->attempt.HasNode(node) || live->attempt.IsGone(node)) continue;
-    live->gone_at[node] = Now() + times_.reconnect_budget + times_.lease;
+    live->gone_at[node] = Now() + GoneAfter();
     AddCause(*live,
              {"NODE_LOST", absl::StrCat("node ", node, " was silent for ",
                                         absl::FormatDuration(times_.lease))});
@@ -342,12 +398,7 @@ void AttemptSupervisor::CheckTimes(Live& live) {
     CheckUnexplained(live);
     return EndIfDue(live);
   }
-  if (Now() >= live.end_at) {
-    for (const std::string& node : live.attempt.NodesNotGone()) {
-      SendEnd(live, node);
-    }
-    live.end_at = Now() + times_.end_interval;
-  }
+  if (Now() >= live.end_at) EndNow(live);
   for (const auto& [node, when] : live.gone_at) {
     if (Now() >= when) live.attempt.MarkGone(node);
   }

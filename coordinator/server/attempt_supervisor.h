@@ -8,10 +8,11 @@
 //
 //   failure    Abandon to all nodes at once; after the job's stop time-out
 //              EndAttempt, again and again
-//   cancel     StopAttempt, which takes effect at the gate; then as above
-//   lost node  its processes are taken as gone when the agent's reconnect
-//              budget and a lease have passed, or the node says hello without
-//              them
+//   cancel     StopAttempt, which takes effect at the gate; then as above.
+//              Before all ranks have passed the first one: EndAttempt at once
+//   lost node  its processes are taken as gone when all have passed that may
+//              keep them alive without the coordinator (GoneAfter), or the
+//              node says hello without them
 //   restart    attempts found in the store are ended, then queued again
 //
 // Single owner: the event loop's thread; nothing blocks but the store.
@@ -44,6 +45,8 @@ struct SupervisorTimes {
   absl::Duration cause_grace = absl::Milliseconds(500);
   // A node that came back without the attempt may say so long how it ended.
   absl::Duration explain_grace = absl::Seconds(2);
+  // From an agent's decision to end an attempt to its last process.
+  absl::Duration kill_grace = absl::Seconds(8);
   // EndAttempt is repeated so often.
   absl::Duration end_interval = absl::Seconds(2);
 };
@@ -70,8 +73,8 @@ class AttemptSupervisor {
   absl::Status Begin(const JobRecord& record, std::vector<NodeShare> shares);
   // An attempt that the store knows from before a restart.
   void Restore(JobRecord& record);
-  // The job must have an attempt.
-  void Cancel(JobRecord& record, const std::string& message);
+  // The job must have an attempt. On an error of the store nothing happens.
+  absl::Status Cancel(const JobRecord& record, const std::string& message);
 
   void OnHello(const v1::AgentHello& hello, HelloKind kind);
   void OnMessage(const std::string& node, const v1::AgentMessage& message);
@@ -90,10 +93,14 @@ class AttemptSupervisor {
                     absl::string_view kind);
   JobRecord& RecordOf(const Live& live);
 
+  absl::Duration GoneAfter() const;
   void SendAssignments(Live& live);
+  void SendAssignment(const Live& live, const NodeShare& share);
+  void Reassign(Live& live, const std::string& node);
   void SendToAll(const Live& live, const v1::CoordinatorMessage& message);
   void SendCosts(const Live& live, const std::string& node);
   void SendEnd(Live& live, const std::string& node);
+  void EndNow(Live& live);
   void Resend(Live& live, const std::string& node);
 
   void OnLengths(const std::string& node, const v1::JobLengthReport& message);
@@ -116,6 +123,7 @@ class AttemptSupervisor {
   void Fail(Live& live, const Cause& cause);
   void Succeed(Live& live);
   void Stop(Live& live, const JobMove& move);
+  void BeginStop(Live& live, const JobMove& move);
   void CheckStart(Live& live);
   void CheckUnexplained(Live& live);
   void CheckTimes(Live& live);

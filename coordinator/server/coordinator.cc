@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "coordinator/server/job_errors.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "jobspec/job_spec.h"
@@ -172,9 +173,9 @@ absl::StatusOr<v1::CancelResponse> Coordinator::Cancel(
     const v1::CancelRequest& request) {
   JobRecord* record = book_.Find(request.job_id());
   if (record == nullptr) return JobNotFound(request.job_id());
-  std::string message =
-      request.message().empty() ? "cancelled by a user" : request.message();
-  if (message.size() > kMaxCancelBytes) message.resize(kMaxCancelBytes);
+  const std::string message(Utf8Prefix(
+      request.message().empty() ? "cancelled by a user" : request.message(),
+      kMaxCancelBytes));
   if (record->status.state == JobState::kQueued) {
     JobRecord changed = *record;
     changed.job.set_queue_position(0);
@@ -184,7 +185,11 @@ absl::StatusOr<v1::CancelResponse> Coordinator::Cancel(
     if (!moved.ok()) return StoreNotWell(moved);
     parts_.metrics.CountFinishedJob(JobState::kCancelled);
   } else if (!IsFinal(record->status.state)) {
-    supervisor_.Cancel(*record, message);
+    const absl::Status stored = supervisor_.Cancel(*record, message);
+    if (!stored.ok()) {
+      parts_.metrics.CountStoreError();
+      return StoreNotWell(stored);
+    }
   }
   PumpFollowers();
   v1::CancelResponse response;
@@ -317,14 +322,11 @@ void Coordinator::UpdateGauges() {
 }
 
 // A coordinator that was stopped for long has heard nobody: that is its own
-// silence, and every node with a stream gets one lease to be heard.
+// silence, and every node gets one lease to be heard or to come back.
 void Coordinator::ForgiveOwnSleep() {
   const absl::Duration slept = Now() - std::exchange(last_tick_, Now());
   if (slept < options_.times.lease / 2) return;
-  for (const auto& [name, node] : nodes_.nodes()) {
-    if (node.link == nullptr) continue;
-    nodes_.Renew(*nodes_.NodeOf(node.link.get()), Now());
-  }
+  nodes_.RenewAll(Now());
 }
 
 void Coordinator::Tick() {

@@ -355,10 +355,62 @@ TEST_F(CoordinatorTest, ACancelTakesEffectAtTheGate) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
 }
 
+TEST_F(CoordinatorTest, ACancelBeforeTheFirstGateEndsTheAttemptAtOnce) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  Cancel("job");
+  for (const Agent& agent : {a_, b_}) {
+    EXPECT_EQ(agent->Count(What::kStop), 0) << "no rank reaches a gate";
+    EXPECT_EQ(agent->Count(What::kEnd), 1);
+  }
+  EndBoth();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorTest, ACancelThatIsNotStoredIsRefusedAndDoesNothing) {
+  StartJob("job", 100);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  v1::CancelRequest request;
+  request.set_job_id("job");
+  const auto refused = coordinator_->Cancel(request);
+  EXPECT_EQ(rpc::ReasonOf(refused.status()), "STORE_FAILED");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(a_->Count(What::kStop), 0);
+  faulty_->FailWrites(absl::OkStatus());
+  Cancel("job");
+  Restart();
+  a_ = Join("a");
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+}
+
 TEST_F(CoordinatorTest, AQueuedJobIsCancelledAtOnce) {
   Submit("job");
   Cancel("job");
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorTest, ALongCancelMessageIsCutBetweenCharacters) {
+  Submit("job");
+  const std::string fits(4095, 'a');
+  v1::CancelRequest request;
+  request.set_job_id("job");
+  request.set_message(fits + "\xc3\xa9");
+  ASSERT_TRUE(coordinator_->Cancel(request).ok());
+  EXPECT_EQ(Get("job").message(), fits);
+}
+
+TEST_F(CoordinatorTest, ALongReasonOfAFailureIsCutBetweenCharacters) {
+  StartJob("job");
+  auto message = testing::Killed(Id(a_), 1, 9);
+  message.mutable_exited()->set_message(std::string(8191, 'a') + "\xc3\xa9");
+  Say(b_, message);
+  Pass(absl::Seconds(10), {a_, b_});
+  EndBoth();
+  EXPECT_THAT(Get("job").message(), ::testing::HasSubstr("aaa"));
+  v1::Job parsed;  // what is not UTF-8 cannot be parsed
+  EXPECT_TRUE(parsed.ParseFromString(Get("job").SerializeAsString()));
 }
 
 TEST_F(CoordinatorTest, ALostNodeFailsTheJobAndHoldsSlotsUntilItIsGone) {
@@ -373,9 +425,10 @@ TEST_F(CoordinatorTest, ALostNodeFailsTheJobAndHoldsSlotsUntilItIsGone) {
   EXPECT_EQ(Get("job").reason(), "NODE_LOST");
   EXPECT_THAT(Get("job").message(), HasSubstr("node b"));
   Say(a_, testing::Ended(Id(a_)));
-  Pass(absl::Minutes(10), {a_});
+  // Budget, detection of the dead connection, kill grace and lease.
+  Pass(absl::Minutes(10) + absl::Seconds(15 + 8), {a_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
-  Pass(absl::Seconds(10), {a_});
+  Pass(absl::Seconds(6), {a_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
 }
 
@@ -386,6 +439,54 @@ TEST_F(CoordinatorTest, ACoordinatorThatWasStoppedForLongLosesNobody) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
   Pass(absl::Seconds(6), {a_});
   EXPECT_EQ(Get("job").reason(), "NODE_LOST") << "b stays silent";
+}
+
+TEST_F(CoordinatorTest, ANodeWhoseStreamBrokeDuringTheSleepMayComeBack) {
+  StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
+  coordinator_->OnAgentGone(b_.get());  // waits in the queue behind the sleep
+  clock_.Advance(absl::Minutes(3));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  b_ = Join("b", {id});
+  Pass(absl::Seconds(10), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, ASecondAgentOfTheSameNameIsRefusedAndHarmsNobody) {
+  StartJob("job", 100);
+  const Agent other = Join("b", {}, "two");
+  EXPECT_EQ(other->closed.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(other->closed.message()), HasSubstr("--node"));
+  EXPECT_TRUE(b_->closed.ok());
+  Pass(absl::Seconds(10), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, ALostAssignmentIsSentAgain) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  coordinator_->OnAgentGone(b_.get());
+  b_ = Join("b");  // never got it
+  EXPECT_EQ(b_->Count(What::kAssignment), 1);
+  EXPECT_EQ(b_->Last(What::kAssignment).assignment().first_rank(), 1);
+  Pass(absl::Seconds(5), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+  StartRanks();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, AnAssignmentThatArrivedIsNotSentAgain) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  Say(b_, testing::Data(Id(a_), 1));
+  coordinator_->OnAgentGone(b_.get());
+  b_ = Join("b");
+  EXPECT_EQ(b_->Count(What::kAssignment), 0);
+  Pass(absl::Seconds(3), {a_, b_});
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST");
 }
 
 TEST_F(CoordinatorTest, ARestartedAgentMeansItsTrainersAreGone) {
@@ -543,7 +644,7 @@ TEST_F(CoordinatorTest, ANodeThatNeverComesBackHoldsTheJobForTheBudget) {
   StartJob("job", 100);
   Restart();
   a_ = Join("a");
-  Pass(absl::Minutes(10), {a_});
+  Pass(absl::Minutes(10) + absl::Seconds(15 + 8), {a_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
   Pass(absl::Seconds(6), {a_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
@@ -641,6 +742,55 @@ TEST_F(CoordinatorTest, AWatcherSeesEventsAndStepsAndEndsWithTheJob) {
   EXPECT_EQ(sink->messages.back().event().state(), v1::JOB_STATE_SUCCEEDED);
 }
 
+TEST_F(CoordinatorTest, AWatcherBehindTheLastEventEndsAtOnce) {
+  Submit("job");
+  Cancel("job");
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  request.set_after_sequence(2);
+  coordinator_->followers().Watch(request, sink);
+  EXPECT_TRUE(sink->finished);
+  EXPECT_TRUE(sink->messages.empty());
+}
+
+// The row of a job must not say that it is over when its last event is not
+// stored: the coordinator may die in between.
+TEST_F(CoordinatorTest, AFinalStateIsNeverStoredWithoutItsEvent) {
+  StartJob("job", 100);
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  const v1::AttemptId id = Id(a_);
+  Say(a_, testing::Log(id, 0, "last words"));
+  Say(a_, testing::Ended(id));
+  faulty_->FailMovesOnly(absl::ResourceExhaustedError("disk full"));
+  Say(b_, testing::Ended(id));
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  Restart();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  a_ = Join("a");
+  b_ = Join("b");
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  coordinator_->followers().Watch(request, sink);
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->messages.back().event().state(), v1::JOB_STATE_FAILED);
+}
+
+// More than the book keeps while the disk is full: the newest stay.
+TEST_F(CoordinatorTest, LogLinesThatWaitForTheDiskAreBoundedInBytes) {
+  StartJob("job", 100);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  const std::string text(8 << 10, 'x');
+  for (int i = 0; i < 6000; ++i) Say(a_, testing::Log(Id(a_), 0, text));
+  faulty_->FailWrites(absl::OkStatus());
+  Pass(absl::Seconds(2), {a_, b_});
+  const auto page = faulty_->ReadLog("job", 0, 10000);
+  EXPECT_EQ(page->lines.size(), 4096u) << "32 MiB";
+  EXPECT_EQ(page->lines.back().sequence(), 6000);
+  EXPECT_EQ(page->num_dropped, 6000 - 4096);
+}
+
 TEST_F(CoordinatorTest, ALogFollowerGoesOnFromItsCursorWithoutLossOrRepeats) {
   StartJob("job", 100);
   auto first = std::make_shared<RecordingSink<v1::LogsResponse>>();
@@ -726,8 +876,10 @@ TEST_F(CoordinatorTest, ShutdownAdmitsNothingAndLeavesJobsAsTheyAre) {
 TEST_F(CoordinatorTest, AJobsSeriesGoAfterItsEnd) {
   StartJob("job", 1);
   ReportStep(0);
-  EXPECT_THAT(MetricsText(),
-              HasSubstr("evenstep_step_imbalance_ratio{job=\"job\",kind=\"measured\"}"));
+  EXPECT_THAT(
+      MetricsText(),
+      HasSubstr(
+          "evenstep_step_imbalance_ratio{job=\"job\",kind=\"measured\"}"));
   for (int rank : {0, 1}) {
     Say(AgentOf(rank), testing::CleanExit(Id(a_), rank, 1));
   }

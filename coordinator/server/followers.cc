@@ -87,6 +87,12 @@ void Followers::FinishAll(const absl::Status& status) {
   log_followers_.clear();
 }
 
+bool Followers::IsOver(const std::string& job_id) {
+  const JobRecord* const record = book_.Find(job_id);
+  return record == nullptr ||
+         (IsFinal(record->status.state) && book_.health().ok());
+}
+
 // Events in order; the event that ends the job only after all steps.
 Followers::Progress Followers::PumpOnce(Watcher& watcher) {
   auto events =
@@ -115,7 +121,11 @@ Followers::Progress Followers::PumpOnce(Watcher& watcher) {
     }
   }
   if (!events->empty()) return Progress::kMore;
-  return SendSteps(watcher);
+  const Progress steps = SendSteps(watcher);
+  // Its cursor was behind the last event already.
+  if (steps != Progress::kWaits || !IsOver(watcher.job_id)) return steps;
+  watcher.sink->Finish(absl::OkStatus());
+  return Progress::kEnded;
 }
 
 // kWaits: all that are there have been sent.
@@ -142,11 +152,7 @@ Followers::Progress Followers::PumpOnce(LogFollower& follower) {
     return Progress::kEnded;
   }
   if (page->lines.empty()) {
-    const JobRecord* const record = book_.Find(follower.job_id);
-    // Lines that the disk refused are still to come.
-    const bool over = record == nullptr ||
-                      (IsFinal(record->status.state) && book_.health().ok());
-    if (follower.follow && !over) return Progress::kWaits;
+    if (follower.follow && !IsOver(follower.job_id)) return Progress::kWaits;
     follower.sink->Finish(absl::OkStatus());
     return Progress::kEnded;
   }

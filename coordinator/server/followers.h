@@ -66,6 +66,8 @@ class Followers {
   };
   enum class Progress { kMore, kWaits, kEnded };
 
+  // The job is over and all of it is stored.
+  bool IsOver(const std::string& job_id);
   Progress PumpOnce(Watcher& watcher);
   Progress SendSteps(Watcher& watcher);
   Progress PumpOnce(LogFollower& follower);

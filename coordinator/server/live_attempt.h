@@ -5,6 +5,7 @@
 // live. Plain data, used by the supervisor only.
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ struct LiveAttempt {
 
   absl::Duration start_deadline = absl::InfiniteDuration();
   bool stopping = false;
+  // Nodes that have spoken of the attempt: its assignment has arrived there.
+  std::set<std::string> heard;
   bool cancelled = false;  // a trainer that stops is doing what was asked
   // What nodes are told while the stop time-out runs: Abandon or StopAttempt.
   v1::CoordinatorMessage stop_message;

@@ -36,7 +36,14 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
                                            std::shared_ptr<AgentLink> link,
                                            absl::Duration now) {
   EVENSTEP_RETURN_IF_ERROR(CheckHello(hello));
-  const bool known = nodes_.contains(hello.node());
+  const Node* const former = Find(hello.node());
+  if (former != nullptr && !former->lost && former->link != nullptr &&
+      former->incarnation != hello.incarnation() && now < former->lease_until) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "node name '", hello.node(),
+        "' is in use by another agent; give each agent its own --node"));
+  }
+  const bool known = former != nullptr;
   if (!known && nodes_.size() >= kMaxNodes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("there are ", nodes_.size(), " nodes already, the limit"));
@@ -76,6 +83,12 @@ const Node* NodeTable::Find(const std::string& name) const {
 bool NodeTable::IsConnected(const std::string& name) const {
   const Node* const node = Find(name);
   return node != nullptr && node->link != nullptr;
+}
+
+void NodeTable::RenewAll(absl::Duration now) {
+  for (auto& [name, node] : nodes_) {
+    if (!node.lost) Renew(node, now);
+  }
 }
 
 void NodeTable::Disconnect(const AgentLink* link) {

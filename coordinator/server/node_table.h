@@ -47,7 +47,8 @@ class NodeTable {
   explicit NodeTable(absl::Duration lease) : lease_(lease) {}
 
   // INVALID_ARGUMENT: no name, no incarnation, or slots out of range.
-  // RESOURCE_EXHAUSTED: too many nodes. A former stream of the node is closed.
+  // RESOURCE_EXHAUSTED: too many nodes. ALREADY_EXISTS: another agent speaks
+  // for the node. A former stream of the same agent is closed.
   absl::StatusOr<HelloKind> Hello(const v1::AgentHello& hello,
                                   std::shared_ptr<AgentLink> link,
                                   absl::Duration now);
@@ -58,6 +59,8 @@ class NodeTable {
   void Renew(Node& node, absl::Duration now) {
     node.lease_until = now + lease_;
   }
+  // Every node that is not lost, with or without a stream.
+  void RenewAll(absl::Duration now);
   // The stream is over. Nothing happens for a link that was replaced.
   void Disconnect(const AgentLink* link);
   // Names of nodes whose lease ran out since the last call. Their streams are

@@ -41,20 +41,33 @@ class NodeTableTest : public ::testing::Test {
 TEST_F(NodeTableTest, AReconnectIsToldFromARestart) {
   Join("a", "1");
   EXPECT_EQ(kind_, HelloKind::kNew);
-  Join("a", "1");
+  const auto link = Join("a", "1");
   EXPECT_EQ(kind_, HelloKind::kReconnected);
+  table_.Disconnect(link.get());
   Join("a", "2");
   EXPECT_EQ(kind_, HelloKind::kRestarted);
 }
 
 TEST_F(NodeTableTest, ASecondStreamReplacesTheFirst) {
   const auto first = Join("a", "1");
-  const auto second = Join("a", "2");
+  const auto second = Join("a", "1");
   EXPECT_EQ(first->closed.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table_.NodeOf(first.get()), nullptr);
   table_.Disconnect(first.get());  // its late end changes nothing
   EXPECT_TRUE(table_.Send("a", {}));
   EXPECT_EQ(second->num_sent, 1);
+}
+
+TEST_F(NodeTableTest, TwoAgentsNeverShareAName) {
+  const auto first = Join("a", "1");
+  const auto second = std::make_shared<FakeLink>();
+  const auto refused = table_.Hello(Hello("a", "2"), second, kStart);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(first->closed.ok());
+  EXPECT_NE(table_.NodeOf(first.get()), nullptr);
+  // A stream that broke without a word holds the name for a lease only.
+  EXPECT_TRUE(
+      table_.Hello(Hello("a", "2"), second, kStart + absl::Seconds(5)).ok());
 }
 
 TEST_F(NodeTableTest, ALeaseOutlivesABrokenStreamButNotSilence) {

@@ -20,14 +20,17 @@ class FaultyJobStore : public JobStore {
 
   // Every write fails with this until it is OK again.
   void FailWrites(absl::Status failure) { failure_ = std::move(failure); }
+  // Only moves fail: the disk fills between two writes.
+  void FailMovesOnly(absl::Status failure) { moves_ = std::move(failure); }
   int num_failed() const { return num_failed_; }
 
   absl::Status Create(JobRecord* record, const v1::JobEvent& event) override {
     return Fails() ? failure_ : store_.Create(record, event);
   }
-  absl::Status RecordMove(const JobRecord& record,
-                          const v1::JobEvent& event) override {
-    return Fails() ? failure_ : store_.RecordMove(record, event);
+  absl::Status RecordMove(const JobRecord& record, const v1::JobEvent& event,
+                          const Progress& before) override {
+    if (!moves_.ok()) return moves_;
+    return Fails() ? failure_ : store_.RecordMove(record, event, before);
   }
   absl::Status AppendProgress(const Progress& progress) override {
     return Fails() ? failure_ : store_.AppendProgress(progress);
@@ -57,6 +60,7 @@ class FaultyJobStore : public JobStore {
 
   JobStore& store_;
   absl::Status failure_;
+  absl::Status moves_;
   int num_failed_ = 0;
 };
 

@@ -10,6 +10,7 @@
 // error nothing of the call has been stored.
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct StoredLogLine {
 struct Progress {
   std::vector<JobRecord> jobs;  // rows that changed
   std::vector<StoredStep> steps;
-  std::vector<StoredLogLine> lines;
+  std::deque<StoredLogLine> lines;
 
   bool empty() const { return jobs.empty() && steps.empty() && lines.empty(); }
 };
@@ -57,11 +58,13 @@ class JobStore {
 
   // Durable when it returns. Fills in record->arrival. ALREADY_EXISTS.
   virtual absl::Status Create(JobRecord* record, const v1::JobEvent& event) = 0;
-  // A move: job and event together, durable when it returns. A move into
-  // STARTING also stores the attempt with its placements, and forgets the
-  // steps of the attempt before. NOT_FOUND: no such job.
+  // A move: what happened before it, the job and the event, all or nothing and
+  // durable when it returns. A move into STARTING also stores the attempt with
+  // its placements, and forgets the steps of the attempt before. NOT_FOUND: no
+  // such job.
   virtual absl::Status RecordMove(const JobRecord& record,
-                                  const v1::JobEvent& event) = 0;
+                                  const v1::JobEvent& event,
+                                  const Progress& before) = 0;
   // Enforces the limits, oldest out first.
   virtual absl::Status AppendProgress(const Progress& progress) = 0;
 

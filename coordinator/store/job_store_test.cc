@@ -117,10 +117,12 @@ TEST_F(JobStoreTest, AMoveStoresJobEventAndAttemptTogether) {
   v1::Placement* placement = record.job.add_placements();
   placement->set_node("node0");
   placement->set_num_ranks(2);
-  ASSERT_TRUE(store->RecordMove(record, Event(2, JobState::kStarting)).ok());
+  ASSERT_TRUE(
+      store->RecordMove(record, Event(2, JobState::kStarting), {}).ok());
   // The same attempt again breaks a rule half-way: nothing of it stays.
   record.last_event = 3;
-  EXPECT_FALSE(store->RecordMove(record, Event(3, JobState::kStarting)).ok());
+  EXPECT_FALSE(
+      store->RecordMove(record, Event(3, JobState::kStarting), {}).ok());
   EXPECT_EQ(store->LoadJobs()->front().last_event, 2);
   EXPECT_EQ(store->LoadJobs()->front().status.state, JobState::kStarting);
   const auto events = store->ReadEvents("a", 1, 10);
@@ -130,7 +132,7 @@ TEST_F(JobStoreTest, AMoveStoresJobEventAndAttemptTogether) {
 
 TEST_F(JobStoreTest, AMoveOfAnUnknownJobIsNotFound) {
   EXPECT_EQ(Open(":memory:")
-                ->RecordMove(Record("x"), Event(2, JobState::kCancelled))
+                ->RecordMove(Record("x"), Event(2, JobState::kCancelled), {})
                 .code(),
             absl::StatusCode::kNotFound);
 }
@@ -140,7 +142,8 @@ TEST_F(JobStoreTest, StoppingRemembersWhatFollows) {
   JobRecord record = Record("a");
   ASSERT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
   record.status = {JobState::kStopping, JobState::kCancelled};
-  ASSERT_TRUE(store->RecordMove(record, Event(2, JobState::kStopping)).ok());
+  ASSERT_TRUE(
+      store->RecordMove(record, Event(2, JobState::kStopping), {}).ok());
   EXPECT_EQ(store->LoadJobs()->front().status, record.status);
 }
 
@@ -176,8 +179,26 @@ TEST_F(JobStoreTest, StepsAreRetainedAndForgottenByTheNextAttempt) {
   EXPECT_EQ(store->ReadSteps("a", 2, 100)->front().step(), 3);
   record.status = {JobState::kStarting};
   record.job.set_attempt(2);
-  ASSERT_TRUE(store->RecordMove(record, Event(2, JobState::kStarting)).ok());
+  ASSERT_TRUE(
+      store->RecordMove(record, Event(2, JobState::kStarting), {}).ok());
   EXPECT_TRUE(store->ReadSteps("a", -1, 100)->empty());
+}
+
+TEST_F(JobStoreTest, AMoveAndWhatCameBeforeAreStoredTogetherOrNotAtAll) {
+  auto store = Open(":memory:");
+  JobRecord record = Record("a");
+  ASSERT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
+  Progress before;
+  before.lines.push_back({"a", Line(1)});
+  record.status = {JobState::kFailed};
+  EXPECT_FALSE(
+      store->RecordMove(record, Event(1, JobState::kFailed), before).ok());
+  EXPECT_TRUE(store->ReadLog("a", 0, 100)->lines.empty());
+  EXPECT_EQ(store->LoadJobs()->front().status.state, JobState::kQueued);
+  ASSERT_TRUE(
+      store->RecordMove(record, Event(2, JobState::kFailed), before).ok());
+  EXPECT_EQ(store->ReadLog("a", 0, 100)->lines.size(), 1u);
+  EXPECT_EQ(store->LoadJobs()->front().status.state, JobState::kFailed);
 }
 
 TEST_F(JobStoreTest, TwoCoordinatorsNeverShareAFile) {

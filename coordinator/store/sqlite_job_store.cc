@@ -243,8 +243,10 @@ absl::Status SqliteJobStore::Create(JobRecord* record,
 }
 
 absl::Status SqliteJobStore::RecordMove(const JobRecord& record,
-                                        const v1::JobEvent& event) {
+                                        const v1::JobEvent& event,
+                                        const Progress& before) {
   return database_.InTransaction([&]() -> absl::Status {
+    EVENSTEP_RETURN_IF_ERROR(WriteProgress(before));
     EVENSTEP_RETURN_IF_ERROR(UpdateJob(record));
     if (record.status.state == JobState::kStarting) {
       EVENSTEP_RETURN_IF_ERROR(InsertAttempt(record));
@@ -296,19 +298,21 @@ absl::Status SqliteJobStore::Trim(const Progress& progress) {
               limits_.log_lines_per_job);
 }
 
+absl::Status SqliteJobStore::WriteProgress(const Progress& progress) {
+  for (const JobRecord& record : progress.jobs) {
+    EVENSTEP_RETURN_IF_ERROR(UpdateJob(record));
+  }
+  for (const StoredStep& stored : progress.steps) {
+    EVENSTEP_RETURN_IF_ERROR(InsertStep(stored));
+  }
+  for (const StoredLogLine& stored : progress.lines) {
+    EVENSTEP_RETURN_IF_ERROR(InsertLine(stored));
+  }
+  return Trim(progress);
+}
+
 absl::Status SqliteJobStore::AppendProgress(const Progress& progress) {
-  return database_.InTransaction([&]() -> absl::Status {
-    for (const JobRecord& record : progress.jobs) {
-      EVENSTEP_RETURN_IF_ERROR(UpdateJob(record));
-    }
-    for (const StoredStep& stored : progress.steps) {
-      EVENSTEP_RETURN_IF_ERROR(InsertStep(stored));
-    }
-    for (const StoredLogLine& stored : progress.lines) {
-      EVENSTEP_RETURN_IF_ERROR(InsertLine(stored));
-    }
-    return Trim(progress);
-  });
+  return database_.InTransaction([&] { return WriteProgress(progress); });
 }
 
 absl::StatusOr<std::vector<JobRecord>> SqliteJobStore::LoadJobs() {

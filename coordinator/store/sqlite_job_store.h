@@ -32,8 +32,8 @@ class SqliteJobStore : public JobStore {
   ~SqliteJobStore() override;
 
   absl::Status Create(JobRecord* record, const v1::JobEvent& event) override;
-  absl::Status RecordMove(const JobRecord& record,
-                          const v1::JobEvent& event) override;
+  absl::Status RecordMove(const JobRecord& record, const v1::JobEvent& event,
+                          const Progress& before) override;
   absl::Status AppendProgress(const Progress& progress) override;
   absl::StatusOr<std::vector<JobRecord>> LoadJobs() override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(
@@ -55,6 +55,7 @@ class SqliteJobStore : public JobStore {
   absl::Status InsertAttempt(const JobRecord& record);
   absl::Status InsertStep(const StoredStep& stored);
   absl::Status InsertLine(const StoredLogLine& stored);
+  absl::Status WriteProgress(const Progress& progress);
   absl::Status Trim(const Progress& progress);
 
   Database database_;

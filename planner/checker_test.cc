@@ -15,8 +15,10 @@
 namespace evenstep::planner {
 namespace {
 
-constexpr Policy kPolicies[] = {Policy::kStatic, Policy::kBalanced,
-                                Policy::kPacked, Policy::kEven};
+constexpr Policy kPolicies[] = {Policy::kStatic,   Policy::kBalanced,
+                                Policy::kPacked,   Policy::kEven,
+                                Policy::kBucket,   Policy::kBucketTuned,
+                                Policy::kDcpInter, Policy::kDcpIntra};
 constexpr uint64_t kNumRequests = 2000;
 
 // What the longest sample, or for a static degree the run, needs at the widest.
@@ -26,9 +28,22 @@ bool ShouldFit(const PlanRequest& request) {
     longest = std::max(longest, sample.length);
   }
   int64_t tokens_per_rank = MostTokensPerRank(request);
-  if (request.options.policy != Policy::kEven) {
-    longest = std::max(longest, request.run.max_length);
-    tokens_per_rank = TokensPerRank(request, request.options.recompute_layers);
+  switch (request.options.policy) {
+    case Policy::kEven:
+    case Policy::kDcpInter:
+    case Policy::kDcpIntra:
+      break;
+    case Policy::kBucketTuned:
+      longest = std::max(longest, request.run.max_length);
+      break;
+    case Policy::kBucket:
+      longest = std::max(longest, request.run.max_length);
+      tokens_per_rank = TokensPerRank(request, RecomputeModes(request).back());
+      break;
+    default:
+      longest = std::max(longest, request.run.max_length);
+      tokens_per_rank =
+          TokensPerRank(request, request.options.recompute_layers);
   }
   return longest <= tokens_per_rank * LegalDegrees(request).back();
 }
@@ -53,6 +68,9 @@ TEST_P(CheckerPolicyTest, PassesEveryPlanOfThousandsOfRandomRequests) {
   for (uint64_t seed = 0; seed < kNumRequests; ++seed) {
     PlanRequest request = RandomRequestOf(seed);
     request.options.policy = GetParam();
+    if (GetParam() == Policy::kDcpInter || GetParam() == Policy::kDcpIntra) {
+      request.options.max_groups_per_rank = 0;
+    }
     auto plan = MakePlan(request);
     ASSERT_EQ(plan.ok(), ShouldFit(request))
         << "seed " << seed << ": " << plan.status();
@@ -70,7 +88,9 @@ TEST_P(CheckerPolicyTest, PassesEveryPlanOfThousandsOfRandomRequests) {
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, CheckerPolicyTest,
                          ::testing::ValuesIn(kPolicies), [](const auto& info) {
                            const auto name = PolicyName(info.param);
-                           return std::string(name.data(), name.size());
+                           std::string text(name.data(), name.size());
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
                          });
 
 TEST(CheckerTest, CatchesEveryPlantedCorruption) {
@@ -78,7 +98,7 @@ TEST(CheckerTest, CatchesEveryPlantedCorruption) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     PlanRequest request = RandomRequestOf(seed);
     request.options.policy = request.options.recompute_choices.empty()
-                                 ? kPolicies[seed / 6 % 4]
+                                 ? kPolicies[seed / 6 % 8]
                                  : Policy::kEven;
     auto plan = MakePlan(request);
     if (!plan.ok()) continue;

@@ -272,6 +272,7 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     last.Update(placements.status());
     if (placements.ok()) best.Offer(*std::move(placements));
   }
+  OfferOtherPolicies(input, best);
   if (input.request.options.sync == SyncMode::kPerRound) {
     best.Offer(PlaceEvenRounds(input));
   }

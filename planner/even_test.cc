@@ -13,8 +13,9 @@
 namespace evenstep::planner {
 namespace {
 
-constexpr Policy kOthers[] = {Policy::kStatic, Policy::kBalanced,
-                              Policy::kPacked};
+constexpr Policy kOthers[] = {
+    Policy::kStatic,      Policy::kBalanced, Policy::kPacked,  Policy::kBucket,
+    Policy::kBucketTuned, Policy::kDcpInter, Policy::kDcpIntra};
 
 int64_t StepNs(PlanRequest request, Policy policy) {
   request.options.policy = policy;
@@ -126,6 +127,8 @@ TEST(EvenTest, IsNeverSlowerThanAnotherPolicy) {
     PlanRequest request = testing::RandomRequest(seed, {24, 60});
     if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
     if (seed % 3 == 1) request.options.blocks = BlockShape::kContiguous;
+    if (seed % 5 == 1) request = testing::WithRecomputeChoices(request);
+    if (seed % 4 != 0) request.options.work_budget = 500;
     const int64_t even_ns = StepNs(request, Policy::kEven);
     for (Policy policy : kOthers) {
       EXPECT_LE(even_ns, StepNs(request, policy)) << "seed " << seed;

@@ -25,6 +25,19 @@ absl::StatusOr<PolicyRow> FindPolicy(Policy policy) {
       absl::StrCat("unknown policy number ", static_cast<int>(policy)));
 }
 
+// `even` keeps within the limit by itself; rules that know none may not.
+absl::Status CheckGroups(const PlanRequest& request,
+                         const std::vector<Placement>& placements) {
+  const int limit = request.options.max_groups_per_rank;
+  if (limit == 0) return absl::OkStatus();
+  const int most = MostGroupsPerRank(request, placements);
+  if (most <= limit) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the policy needs ", most, " groups for some rank, above ", limit,
+      " (options.max_groups_per_rank); even keeps within any limit of 1 or "
+      "more"));
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
@@ -36,6 +49,7 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
   const LowerBound bound = ComputeLowerBound(request, costs, table);
   EVENSTEP_ASSIGN_OR_RETURN(std::vector<Placement> placements,
                             row.place({request, costs, table, bound}));
+  EVENSTEP_RETURN_IF_ERROR(CheckGroups(request, placements));
   return BuildPlan(request, costs, bound, std::move(placements));
 }
 

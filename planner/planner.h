@@ -15,7 +15,8 @@
 //   degrees.h       legal degrees, aligned blocks, padding, what fits
 //   cost_model.h    time of a micro-batch, in integers
 //   bounds.h        how fast any plan can be
-//   policies.h      the table of policies; static_policies.cc and even.cc
+//   policies.h      the table of policies; static_policies.cc,
+//                   bucket_policies.cc and even.cc
 //   evaluate.h      placements to a plan with all its numbers; digest.h
 //   checker.cc      a second opinion that shares no code with the above
 // `even` stands on block_tree.h (why balancing a tree is enough),

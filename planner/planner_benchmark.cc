@@ -41,8 +41,9 @@ void RegisterAll() {
       {"per_step/aligned", SyncMode::kPerStep, BlockShape::kAligned},
       {"per_round/aligned", SyncMode::kPerRound, BlockShape::kAligned},
       {"per_round/contiguous", SyncMode::kPerRound, BlockShape::kContiguous}};
-  const Policy policies[] = {Policy::kStatic, Policy::kBalanced,
-                             Policy::kPacked, Policy::kEven};
+  const Policy policies[] = {Policy::kStatic,   Policy::kBalanced,
+                             Policy::kPacked,   Policy::kBucket,
+                             Policy::kDcpInter, Policy::kEven};
   for (const Objective& objective : objectives) {
     for (const auto& batch : testing::SharedBatches()) {
       for (Policy policy : policies) {

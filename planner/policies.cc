@@ -8,6 +8,10 @@ absl::Span<const PolicyRow> Policies() {
       {Policy::kBalanced, "balanced", PlaceBalanced},
       {Policy::kPacked, "packed", PlacePacked},
       {Policy::kEven, "even", PlaceEven},
+      {Policy::kBucket, "bucket", PlaceBucket},
+      {Policy::kBucketTuned, "bucket-tuned", PlaceBucketTuned},
+      {Policy::kDcpInter, "dcp-inter", PlaceDcpInter},
+      {Policy::kDcpIntra, "dcp-intra", PlaceDcpIntra},
   };
   return kRows;
 }

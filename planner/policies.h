@@ -47,6 +47,17 @@ absl::StatusOr<std::vector<Placement>> PlaceStatic(const PolicyInput& input);
 absl::StatusOr<std::vector<Placement>> PlaceBalanced(const PolicyInput& input);
 // The static degree; first-fit decreasing over all, bins dealt round-robin.
 absl::StatusOr<std::vector<Placement>> PlacePacked(const PolicyInput& input);
+// One degree set by the longest, most recompute of the modes; micro-batches of
+// one length bucket each, their sizes evening out time.
+absl::StatusOr<std::vector<Placement>> PlaceBucket(const PolicyInput& input);
+// The same in the mode that is fastest.
+absl::StatusOr<std::vector<Placement>> PlaceBucketTuned(
+    const PolicyInput& input);
+// Every bucket in its throughput-best (degree, micro-batch); groups drawn until
+// the ranks are full, accumulation such that all end together.
+absl::StatusOr<std::vector<Placement>> PlaceDcpInter(const PolicyInput& input);
+// The same with recompute by bucket.
+absl::StatusOr<std::vector<Placement>> PlaceDcpIntra(const PolicyInput& input);
 // Degree and place of every sample chosen for exactly these samples; never
 // slower than another row.
 absl::StatusOr<std::vector<Placement>> PlaceEven(const PolicyInput& input);

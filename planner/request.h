@@ -24,6 +24,9 @@ struct Sample {
 // Facts of the whole run that are the same for every step.
 struct RunFacts {
   int64_t max_length = 0;  // longest length that any step may contain
+  // Upper bounds of the length buckets, ascending, for `bucket` and `dcp-*`;
+  // above the last one, and if empty: powers of two.
+  std::vector<int64_t> bucket_bounds;
 };
 
 struct Cluster {
@@ -82,7 +85,16 @@ struct MemoryModel {
   int64_t head_bytes_per_token = 0;   // logits, and what else no layer holds
 };
 
-enum class Policy { kStatic, kBalanced, kPacked, kEven };
+enum class Policy {
+  kStatic,
+  kBalanced,
+  kPacked,
+  kEven,
+  kBucket,
+  kBucketTuned,
+  kDcpInter,
+  kDcpIntra
+};
 // per_step: a micro-batch starts when all its ranks are free.
 // per_round: micro-batches stand in rounds, at most one per rank and round;
 // every rank waits for the slowest of a round (engines that gather weights).

@@ -168,6 +168,19 @@ absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
                           kMaxWorkBudget);
 }
 
+absl::Status ValidateRun(const RunFacts& run) {
+  int64_t last_bound = 0;
+  for (int64_t bound : run.bucket_bounds) {
+    if (bound <= last_bound || bound > kMaxLengthTokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run.bucket_bounds lists ", bound, " after ", last_bound,
+                       "; bounds must ascend from 1 to ", kMaxLengthTokens));
+    }
+    last_bound = bound;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateTime(const TimeModel& time) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
       "time.micro_batch_fixed_ns", time.micro_batch_fixed_ns, 0, kMaxFixedNs));
@@ -235,6 +248,7 @@ absl::Status ValidateTotalTime(const PlanRequest& request) {
 
 absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateSamples(request));
+  EVENSTEP_RETURN_IF_ERROR(ValidateRun(request.run));
   EVENSTEP_RETURN_IF_ERROR(ValidateCluster(request.cluster));
   EVENSTEP_RETURN_IF_ERROR(ValidateModel(request.model, request.options));
   EVENSTEP_RETURN_IF_ERROR(ValidateTime(request.time));

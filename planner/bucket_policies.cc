@@ -1,0 +1,264 @@
+// The published policies that plan from a profile of length buckets: `bucket`
+// keeps one degree for the run, `dcp-inter` gives every bucket its own, and
+// `dcp-intra` its own recompute as well. Restated for fixed samples and exact
+// memory, with the defects mended that docs/adr/0009 names.
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "planner/buckets.h"
+#include "planner/degrees.h"
+#include "planner/planner.h"
+#include "planner/policies.h"
+
+namespace evenstep::planner {
+namespace {
+
+// How the micro-batches of one bucket run.
+struct Shape {
+  int degree = 1;
+  int recompute_layers = 0;
+  int64_t batch = 1;  // samples
+  int64_t ns = 0;     // of one micro-batch, by the profile
+};
+
+struct Work {
+  Shape shape;
+  std::vector<std::vector<int>> micro_batches;
+};
+
+class Profile {
+ public:
+  explicit Profile(const PolicyInput& input) : input_(input) {}
+
+  int64_t MostSamples(int degree, int layers, int64_t length) const {
+    return TokensPerRank(input_.request, layers) * degree / length;
+  }
+  Shape Measure(int degree, int layers, int64_t batch, int64_t length) const {
+    const CostModel costs = input_.costs.WithRecompute(layers);
+    return {degree, layers, batch,
+            costs.MicroBatchNs(degree, PaddedTokens(batch * length, degree),
+                               int128{batch} * length * length)};
+  }
+  // Rank-time of a sample is what a bucket's throughput is measured by.
+  static bool IsBetter(const Shape& a, const Shape& b) {
+    return int128{a.degree} * a.ns * b.batch <
+           int128{b.degree} * b.ns * a.batch;
+  }
+
+ private:
+  const PolicyInput& input_;
+};
+
+std::vector<std::vector<int>> CutIntoBatches(const std::vector<int>& samples,
+                                             int64_t batch) {
+  std::vector<std::vector<int>> micro_batches;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (i % static_cast<size_t>(batch) == 0) micro_batches.emplace_back();
+    micro_batches.back().push_back(samples[i]);
+  }
+  return micro_batches;
+}
+
+// Without a barrier: widest buckets first, every micro-batch to the group of
+// its bucket's degree that is free first. Accumulation counts follow from the
+// groups' loads, so all end about together, in GPUs times time.
+std::vector<Placement> PlaceFreely(std::vector<Work> works, int num_ranks) {
+  using Entry = std::pair<int64_t, int>;  // free from, first rank
+  std::vector<int64_t> free_ns(num_ranks, 0);
+  std::vector<Placement> placements;
+  for (Work& work : works) {
+    const int degree = work.shape.degree;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> groups;
+    for (const Block& block : AlignedBlocks(num_ranks, degree)) {
+      const auto first = free_ns.begin() + block.first_rank;
+      groups.push({*std::max_element(first, first + degree), block.first_rank});
+    }
+    for (auto& samples : work.micro_batches) {
+      auto [start_ns, first_rank] = groups.top();
+      groups.pop();
+      groups.push({start_ns + work.shape.ns, first_rank});
+      const auto first = free_ns.begin() + first_rank;
+      std::fill(first, first + degree, start_ns + work.shape.ns);
+      placements.push_back({{first_rank, degree},
+                            std::move(samples),
+                            0,
+                            work.shape.recompute_layers});
+    }
+  }
+  return placements;
+}
+
+// In rounds: slowest first, groups are drawn until the ranks are full.
+std::vector<Placement> PlaceInRounds(std::vector<Work> works, int num_ranks) {
+  std::stable_sort(
+      works.begin(), works.end(),
+      [](const Work& a, const Work& b) { return a.shape.ns > b.shape.ns; });
+  std::vector<std::vector<Placement>> rounds;
+  std::vector<int> free_ranks;
+  size_t first_open = 0;
+  for (Work& work : works) {
+    const int degree = work.shape.degree;
+    size_t round = first_open;
+    for (auto& samples : work.micro_batches) {
+      while (round < rounds.size() && free_ranks[round] < degree) ++round;
+      if (round == rounds.size()) {
+        rounds.emplace_back();
+        free_ranks.push_back(num_ranks);
+      }
+      free_ranks[round] -= degree;
+      rounds[round].push_back({{0, degree},
+                               std::move(samples),
+                               static_cast<int>(round),
+                               work.shape.recompute_layers});
+      while (first_open < rounds.size() && free_ranks[first_open] == 0) {
+        ++first_open;
+      }
+    }
+  }
+  std::vector<Placement> placements;
+  for (auto& round : rounds) {
+    std::stable_sort(round.begin(), round.end(),
+                     [](const Placement& a, const Placement& b) {
+                       return a.block.degree > b.block.degree;
+                     });
+    int first_rank = 0;
+    for (Placement& placement : round) {
+      placement.block.first_rank = first_rank;
+      first_rank += placement.block.degree;
+      placements.push_back(std::move(placement));
+    }
+  }
+  return placements;
+}
+
+// The shape of a bucket with the best throughput, modes from `modes`.
+Shape BestShape(const PolicyInput& input, const Bucket& bucket,
+                const std::vector<int>& modes) {
+  const Profile profile(input);
+  const int64_t length = bucket.profiled_length;
+  std::optional<Shape> best;
+  for (int degree : LegalDegrees(input.request)) {
+    int64_t tried = 0;
+    for (int layers : modes) {
+      const int64_t batch = std::min<int64_t>(
+          profile.MostSamples(degree, layers, length), bucket.samples.size());
+      // More recompute only where it makes room for more.
+      if (batch <= tried) continue;
+      tried = batch;
+      const Shape shape = profile.Measure(degree, layers, batch, length);
+      if (!best.has_value() || Profile::IsBetter(shape, *best)) best = shape;
+    }
+  }
+  return *best;
+}
+
+// The least recompute with which some degree holds the longest of every bucket.
+int LeastModeThatHolds(const PlanRequest& request,
+                       const std::vector<Bucket>& buckets) {
+  int64_t longest = 0;
+  for (const Bucket& bucket : buckets) {
+    longest = std::max(longest, bucket.profiled_length);
+  }
+  const int widest = LegalDegrees(request).back();
+  const std::vector<int> modes = RecomputeModes(request);
+  for (int layers : modes) {
+    if (TokensPerRank(request, layers) * widest >= longest) return layers;
+  }
+  return modes.back();
+}
+
+std::vector<Placement> PlaceByBucket(const PolicyInput& input,
+                                     const std::vector<Bucket>& buckets,
+                                     const std::vector<int>& modes) {
+  std::vector<Work> works;
+  for (const Bucket& bucket : buckets) {
+    const Shape shape = BestShape(input, bucket, modes);
+    works.push_back({shape, CutIntoBatches(bucket.samples, shape.batch)});
+  }
+  std::stable_sort(works.begin(), works.end(),
+                   [](const Work& a, const Work& b) {
+                     return a.shape.degree > b.shape.degree;
+                   });
+  const int num_ranks = input.request.cluster.num_ranks();
+  if (input.request.options.sync == SyncMode::kPerRound) {
+    return PlaceInRounds(std::move(works), num_ranks);
+  }
+  return PlaceFreely(std::move(works), num_ranks);
+}
+
+// One degree for the run; batches of the buckets as long as the longest sample.
+absl::StatusOr<std::vector<Placement>> PlaceAtOneDegree(
+    const PolicyInput& input, int layers) {
+  PlanRequest request = input.request;
+  request.options.recompute_layers = layers;
+  EVENSTEP_ASSIGN_OR_RETURN(const int degree, StaticDegree(request));
+  const Profile profile(input);
+  const std::vector<Bucket> buckets = DivideIntoBuckets(input.request);
+  const int64_t target_ns =
+      profile.Measure(degree, layers, 1, buckets[0].profiled_length).ns;
+  const int num_replicas = request.cluster.num_ranks() / degree;
+  std::vector<Placement> placements;
+  for (const Bucket& bucket : buckets) {
+    const int64_t length = bucket.profiled_length;
+    int64_t batch = std::min<int64_t>(
+        std::max<int64_t>(1, profile.MostSamples(degree, layers, length)),
+        bucket.samples.size());
+    while (batch > 1 &&
+           profile.Measure(degree, layers, batch, length).ns > target_ns) {
+      batch -= (batch + 7) / 8;
+    }
+    for (auto& samples : CutIntoBatches(bucket.samples, batch)) {
+      const int order = static_cast<int>(placements.size());
+      const int first_rank = order % num_replicas * degree;
+      placements.push_back({{first_rank, degree},
+                            std::move(samples),
+                            order / num_replicas,
+                            layers});
+    }
+  }
+  return placements;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Placement>> PlaceBucket(const PolicyInput& input) {
+  return PlaceAtOneDegree(input, RecomputeModes(input.request).back());
+}
+
+absl::StatusOr<std::vector<Placement>> PlaceBucketTuned(
+    const PolicyInput& input) {
+  absl::StatusOr<std::vector<Placement>> best =
+      absl::FailedPreconditionError("no mode");
+  int64_t best_ns = INT64_MAX;
+  for (int layers : RecomputeModes(input.request)) {
+    auto placements = PlaceAtOneDegree(input, layers);
+    if (!placements.ok()) {
+      if (!best.ok()) best = placements.status();
+      continue;
+    }
+    const int64_t ns = PredictStepNs(input.request, input.costs, *placements);
+    if (ns >= best_ns) continue;
+    best_ns = ns;
+    best = std::move(placements);
+  }
+  return best;
+}
+
+absl::StatusOr<std::vector<Placement>> PlaceDcpInter(const PolicyInput& input) {
+  const std::vector<Bucket> buckets = DivideIntoBuckets(input.request);
+  return PlaceByBucket(input, buckets,
+                       {LeastModeThatHolds(input.request, buckets)});
+}
+
+absl::StatusOr<std::vector<Placement>> PlaceDcpIntra(const PolicyInput& input) {
+  return PlaceByBucket(input, DivideIntoBuckets(input.request),
+                       RecomputeModes(input.request));
+}
+
+}  // namespace evenstep::planner

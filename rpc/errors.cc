@@ -1,6 +1,7 @@
 #include "rpc/errors.h"
 
 #include "absl/strings/cord.h"
+#include "base/utf8.h"
 #include "evenstep/v1/errors.pb.h"
 
 namespace evenstep::rpc {
@@ -17,7 +18,7 @@ std::string EncodeDetails(const absl::Status& status,
   info.set_domain(kErrorDomain);
   v1::ErrorStatus details;
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(std::string(status.message()));
+  details.set_message(ToValidUtf8(status.message()));
   google::protobuf::Any* any = details.add_details();
   any->set_type_url(kErrorInfoUrl);
   any->set_value(info.SerializeAsString());

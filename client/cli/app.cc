@@ -28,8 +28,8 @@ constexpr char kExamples[] = R"(Examples:
   evenstep logs -f JOB                        follow what the ranks say
 
 Exit codes: 0 ok, 1 the job failed, 2 wrong usage, 3 no coordinator answers,
-4 no such job, 5 refused, 6 another error (the coordinator's own, or stdout
-cannot be written), 124 wait timed out, 130 interrupted.)";
+4 no such job, 5 refused, 6 another error (the service's own, or stdout cannot
+be written), 124 wait timed out, 130 interrupted.)";
 
 constexpr char kSubmitExamples[] = R"(Examples:
   evenstep submit job.yaml

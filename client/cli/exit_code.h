@@ -10,13 +10,13 @@ namespace evenstep::cli {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitJobFailed = 1,    // the job ended, but did not succeed
-  kExitUsage = 2,        // wrong command line or job file
-  kExitUnreachable = 3,  // no coordinator answers, or none that knows the call
-  kExitNotFound = 4,     // no such job
-  kExitRefused = 5,      // permission, quota, infeasible, id taken
-  kExitOtherError = 6,  // the coordinator's own error; stdout cannot be written
-  kExitTimedOut = 124,  // `wait --timeout`
+  kExitJobFailed = 1,     // the job ended, but did not succeed
+  kExitUsage = 2,         // wrong command line or job file
+  kExitUnreachable = 3,   // no coordinator answers, or none that knows the call
+  kExitNotFound = 4,      // no such job
+  kExitRefused = 5,       // permission, quota, infeasible, id taken
+  kExitOtherError = 6,    // the service's own error; stdout cannot be written
+  kExitTimedOut = 124,    // `wait --timeout`
   kExitInterrupted = 130  // Ctrl-C
 };
 

@@ -220,7 +220,7 @@ TEST_F(LocalCommandTest, CtrlCDuringTheStartEndsEverything) {
 TEST_F(LocalCommandTest, AnAgentThatDiesIsReportedWithItsLastWords) {
   WriteProgram("evenstep-worker",
                "#!/bin/sh\necho 'no trainer beside me' >&2\nexit 3\n");
-  EXPECT_EQ(Run(), 1);
+  EXPECT_EQ(Run(), 6);
   EXPECT_THAT(err_.str(),
               HasSubstr("evenstep-worker ended with exit status 3"));
   EXPECT_THAT(err_.str(), HasSubstr("no trainer beside me"));
@@ -230,7 +230,7 @@ TEST_F(LocalCommandTest, AnAgentThatDiesIsReportedWithItsLastWords) {
 TEST_F(LocalCommandTest, ACoordinatorThatDiesIsReportedWithItsLastWords) {
   WriteProgram("evenstep-coordinator",
                "#!/bin/sh\necho 'disk is full' >&2\nexit 4\n");
-  EXPECT_EQ(Run(), 1);
+  EXPECT_EQ(Run(), 6);
   EXPECT_THAT(err_.str(), HasSubstr("disk is full"));
 }
 

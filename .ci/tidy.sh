@@ -7,7 +7,8 @@ mkdir -p build
 cmake --preset release >build/configure.log
 cmake --build build/release --target evenstep_proto evenstep_grpc
 mapfile -t files < <(git ls-files 'base/*.cc' 'planner/*.cc' 'data/*.cc' \
-  'jobspec/*.cc' 'wire/*.cc' 'rpc/*.cc' 'coordinator/*.cc' 'worker/agent/*.cc' |
+  'jobspec/*.cc' 'wire/*.cc' 'rpc/*.cc' 'client/*.cc' 'coordinator/*.cc' \
+  'worker/agent/*.cc' |
   grep -vE '_(test|benchmark|fuzz)\.cc$')
 printf '%s\n' "${files[@]}" |
   xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/release

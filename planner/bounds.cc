@@ -162,6 +162,9 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
   for (int level = 0; level < num_levels(); ++level) {
     FillLevel(request, costs.WithRecompute(recompute_layers(level)), level);
   }
+  for (int i = 0; i < num_samples(); ++i) {
+    cheapest_level_.push_back(FindBestLevel(i, INT64_MAX));
+  }
 }
 
 void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
@@ -188,6 +191,12 @@ void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
 }
 
 int CostTable::BestLevel(int i, int64_t limit_ns) const {
+  const int cheapest = cheapest_level_[i];
+  if (cheapest < 0 || alone_ns(cheapest, i) <= limit_ns) return cheapest;
+  return FindBestLevel(i, limit_ns);
+}
+
+int CostTable::FindBestLevel(int i, int64_t limit_ns) const {
   int best = -1;
   for (int mode = 0; mode < num_modes(); ++mode) {
     for (int level = first_level(i, mode); level < end_level(mode); ++level) {

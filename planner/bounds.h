@@ -79,6 +79,7 @@ class CostTable {
   int BestLevel(int i, int64_t limit_ns) const;
 
  private:
+  int FindBestLevel(int i, int64_t limit_ns) const;
   void FillLevel(const PlanRequest& request, const CostModel& costs, int level);
 
   std::vector<int> degrees_;
@@ -91,6 +92,7 @@ class CostTable {
   std::vector<int64_t> sample_ns_;
   std::vector<int64_t> rank_ns_;
   std::vector<int64_t> alone_ns_;
+  std::vector<int> cheapest_level_;  // by sample, whatever the limit
 };
 
 LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/port_knocker.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -222,9 +223,16 @@ void Metrics::RemoveOld(absl::Duration now, absl::Duration retention) {
   }
 }
 
-MetricsServer::MetricsServer(std::unique_ptr<prometheus::Exposer> exposer)
-    : exposer_(std::move(exposer)),
+MetricsServer::MetricsServer(const std::string& listen_address,
+                             std::unique_ptr<prometheus::Exposer> exposer)
+    : host_(listen_address.substr(0, listen_address.rfind(':'))),
+      exposer_(std::move(exposer)),
       port_(exposer_->GetListeningPorts().front()) {}
+
+MetricsServer::~MetricsServer() {
+  const PortKnocker knocker(absl::StrCat(host_, ":", port_));
+  exposer_ = nullptr;
+}
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const std::string& listen_address,
@@ -233,7 +241,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     auto exposer = std::make_unique<prometheus::Exposer>(listen_address, 1);
     exposer->RegisterCollectable(registry);
     return std::unique_ptr<MetricsServer>(
-        new MetricsServer(std::move(exposer)));
+        new MetricsServer(listen_address, std::move(exposer)));
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("metrics cannot listen on '", listen_address,

@@ -112,11 +112,14 @@ class MetricsServer {
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const std::string& listen_address,
       const std::shared_ptr<prometheus::Registry>& registry);
+  ~MetricsServer();
   int port() const { return port_; }
 
  private:
-  explicit MetricsServer(std::unique_ptr<prometheus::Exposer> exposer);
+  MetricsServer(const std::string& listen_address,
+                std::unique_ptr<prometheus::Exposer> exposer);
 
+  const std::string host_;
   std::unique_ptr<prometheus::Exposer> exposer_;
   int port_;
 };

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
+#include "base/port_knocker.h"
 
 namespace evenstep::agent {
 namespace {
@@ -61,12 +62,19 @@ AgentMetrics::AgentMetrics()
   }
 }
 
+AgentMetrics::~AgentMetrics() {
+  if (exposer_ == nullptr) return;
+  const PortKnocker knocker(address_);
+  exposer_ = nullptr;
+}
+
 absl::StatusOr<std::string> AgentMetrics::Serve(const std::string& listen) {
   try {
     exposer_ = std::make_unique<prometheus::Exposer>(listen, 1);
     exposer_->RegisterCollectable(registry_);
     const std::string host = listen.substr(0, listen.rfind(':'));
-    return absl::StrCat(host, ":", exposer_->GetListeningPorts().at(0));
+    address_ = absl::StrCat(host, ":", exposer_->GetListeningPorts().at(0));
+    return address_;
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on --metrics-listen=", listen, ": ",

@@ -18,6 +18,7 @@ namespace evenstep::agent {
 class AgentMetrics {
  public:
   AgentMetrics();
+  ~AgentMetrics();
 
   // Serves /metrics on HOST:PORT and returns the address in use. UNAVAILABLE:
   // the port cannot be had.
@@ -45,6 +46,7 @@ class AgentMetrics {
   prometheus::Counter& leftovers_ended;
 
  private:
+  std::string address_;                           // of exposer_
   std::unique_ptr<prometheus::Exposer> exposer_;  // stops first
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -26,6 +27,7 @@ constexpr absl::Duration kLeftoverTimeout = absl::Seconds(5);
 constexpr absl::Duration kKillTime = absl::Milliseconds(500);
 constexpr absl::Duration kFarewell = absl::Seconds(1);
 constexpr size_t kKeptAttemptFolders = 100;
+constexpr size_t kRememberedAttempts = 1000;
 
 std::string RandomIncarnation() {
   absl::BitGen random;
@@ -65,7 +67,8 @@ absl::Status MakeAgentFolders(const AgentOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
+                                                    OnRefused on_refused) {
   EVENSTEP_RETURN_IF_ERROR(CompleteAgentOptions(&options));
   EVENSTEP_RETURN_IF_ERROR(MakeAgentFolders(options));
   EVENSTEP_ASSIGN_OR_RETURN(ProcessLedger ledger,
@@ -79,8 +82,8 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
     EVENSTEP_ASSIGN_OR_RETURN(address, metrics->Serve(options.metrics_listen));
   }
   std::unique_ptr<Agent> agent(new Agent(std::move(options), std::move(ledger),
-                                         std::move(metrics),
-                                         std::move(address)));
+                                         std::move(metrics), std::move(address),
+                                         std::move(on_refused)));
   Log(LogLevel::kInfo, "agent_started",
       {{"node", agent->options_.node},
        {"incarnation", agent->incarnation_},
@@ -92,10 +95,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
 }
 
 Agent::Agent(AgentOptions options, ProcessLedger ledger,
-             std::unique_ptr<AgentMetrics> metrics, std::string metrics_address)
+             std::unique_ptr<AgentMetrics> metrics, std::string metrics_address,
+             OnRefused on_refused)
     : options_(std::move(options)),
       incarnation_(RandomIncarnation()),
       metrics_address_(std::move(metrics_address)),
+      on_refused_(std::move(on_refused)),
       metrics_(std::move(metrics)),
       ledger_(std::move(ledger)),
       rendezvous_(rpc::MakeChannel(options_.coordinator), loop_),
@@ -104,6 +109,14 @@ Agent::Agent(AgentOptions options, ProcessLedger ledger,
              .on_message =
                  [this](const v1::CoordinatorMessage& message) {
                    OnMessage(message);
+                 },
+             .on_beat =
+                 [this] {
+                   for (auto& [key, attempt] : attempts_) attempt->KeepAlive();
+                 },
+             .on_refused =
+                 [this](const absl::Status& status) {
+                   if (on_refused_) on_refused_(status);
                  },
              .on_budget_spent =
                  [this] {
@@ -195,6 +208,8 @@ void Agent::OnAssignment(const v1::Assignment& assignment) {
   const v1::AttemptId& id = assignment.attempt();
   const AttemptKey key(id.job_id(), id.attempt());
   if (attempts_.count(key) > 0) return;  // said again after a reconnect
+  // So is this one; an attempt runs once.
+  if (absl::c_linear_search(ended_, key)) return ConfirmGone(id);
   absl::Status allowed = CheckAssignment(assignment, options_.data_root);
   if (allowed.ok()) allowed = CheckRoom(assignment);
   if (!allowed.ok()) return Refuse(id, allowed);
@@ -254,6 +269,8 @@ void Agent::ConfirmGone(const v1::AttemptId& id) {
 
 void Agent::OnGone(const AttemptKey& key) {
   attempts_.erase(key);
+  ended_.push_back(key);
+  if (ended_.size() > kRememberedAttempts) ended_.pop_front();
   absl::MutexLock lock(&mutex_);
   --num_attempts_;
 }
@@ -282,6 +299,8 @@ AttemptContext Agent::ContextFor(const v1::AttemptId& id) {
       .rendezvous = rendezvous_,
       .send =
           [this](v1::AgentMessage message) { link_.Send(std::move(message)); },
+      // The agent, if it runs, ends them earlier and says why.
+      .agent_silence = link_.budget() + kLongestStop,
       .on_gone =
           [this, key = AttemptKey(id.job_id(), id.attempt())] {
             loop_.Post([this, key] { OnGone(key); });

@@ -12,6 +12,8 @@
 // `attempts/JOB.ATTEMPT/rank-R.log` (what each trainer wrote; the newest
 // hundred attempts). Results of a job go to OUTPUT_ROOT/JOB.
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,8 +36,12 @@ class Agent {
  public:
   // Completes the options, ends what an earlier agent left behind, and begins
   // to connect. INVALID_ARGUMENT: a setting; FAILED_PRECONDITION: the work
-  // folder is another agent's.
-  static absl::StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options);
+  // folder is another agent's. `on_refused` is told, on the agent's loop, that
+  // the coordinator does not take this agent and that there is nothing left to
+  // do but to stop it.
+  using OnRefused = std::function<void(const absl::Status&)>;
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(
+      AgentOptions options, OnRefused on_refused = nullptr);
   ~Agent();  // Stop without grace
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -52,7 +58,8 @@ class Agent {
   using AttemptKey = std::pair<std::string, int>;  // job, attempt
 
   Agent(AgentOptions options, ProcessLedger ledger,
-        std::unique_ptr<AgentMetrics> metrics, std::string metrics_address);
+        std::unique_ptr<AgentMetrics> metrics, std::string metrics_address,
+        OnRefused on_refused);
 
   v1::AgentHello Hello() const;
   void OnMessage(const v1::CoordinatorMessage& message);
@@ -72,14 +79,16 @@ class Agent {
   const AgentOptions options_;
   const std::string incarnation_;
   const std::string metrics_address_;
+  const OnRefused on_refused_;
   std::unique_ptr<AgentMetrics> metrics_;
   ProcessLedger ledger_;
   EventLoop loop_{"agent-loop"};  // stopped before anything below is destroyed
   RendezvousClient rendezvous_;
   CoordinatorLink link_;
   std::map<AttemptKey, std::shared_ptr<Attempt>> attempts_;  // on the loop
-  int next_socket_ = 1;                                      // on the loop
-  bool stopping_ = false;                                    // on the loop
+  std::deque<AttemptKey> ended_;  // the newest; on the loop
+  int next_socket_ = 1;           // on the loop
+  bool stopping_ = false;         // on the loop
   bool stopped_ = false;
   absl::Mutex mutex_;
   int num_attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // of attempts_, for Stop

@@ -145,6 +145,30 @@ TEST_F(AgentTest, StopWithoutACoordinatorEnds) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(3));
 }
 
+TEST_F(AgentTest, TrainersHearThatTheirAgentRuns) {
+  StartAgent();
+  Assign("listen", 1);
+  ASSERT_TRUE(coordinator_.Await(IsExit));
+  EXPECT_TRUE(ExitOf(0).clean());
+  EXPECT_THAT(LogText(), testing::HasSubstr("silence 68000"))
+      << "the reconnect budget, and the time in which an agent ends them";
+  EXPECT_THAT(LogText(), testing::HasSubstr("kept alive"));
+}
+
+TEST_F(AgentTest, AnAttemptThatHasEndedIsNotRunAgain) {
+  StartAgent();
+  Assign("exit3", 1);
+  ASSERT_TRUE(coordinator_.Await(IsEnded));
+  // The coordinator thinks that it was lost. The agent may still be clearing
+  // the first one away, and then says nothing.
+  ASSERT_TRUE(Becomes([&] {
+    Assign("exit3", 1);
+    return coordinator_.Await(IsEnded, 2, absl::Milliseconds(50));
+  }));
+  EXPECT_TRUE(coordinator_.Await(IsExit, 1));
+  EXPECT_FALSE(coordinator_.Await(IsExit, 2, absl::Milliseconds(50)));
+}
+
 class AgentBudgetTest : public AgentTest {
  protected:
   AgentBudgetTest() : AgentTest(/*reconnect_budget_ms=*/300) {}

@@ -17,8 +17,6 @@ namespace {
 
 constexpr absl::Duration kLogDelay = absl::Milliseconds(100);
 constexpr absl::Duration kDefaultStop = absl::Seconds(5);
-// So that an attempt is gone within ten seconds of the order to end.
-constexpr absl::Duration kLongestStop = absl::Seconds(8);
 
 absl::Duration StopTimeout(const v1::JobSpec& spec) {
   const int64_t ms = spec.timeouts().stop_ms();
@@ -140,6 +138,8 @@ trainer::v1::ToTrainer Attempt::StartMessage(int rank) const {
   start->set_listen_host(context_.options.listen_host);
   start->set_output_dir(output_dir_);
   start->set_threads(context_.options.threads_per_rank);
+  start->set_agent_silence_ms(
+      absl::ToInt64Milliseconds(context_.agent_silence));
   return message;
 }
 
@@ -215,6 +215,12 @@ void Attempt::Kill() {
          {"rank", rank},
          {"pid", state.trainer->pid()}});
     state.trainer->Kill();
+  }
+}
+
+void Attempt::KeepAlive() {
+  for (auto& [rank, state] : ranks_) {
+    if (!state.gone) state.trainer->KeepAlive();
   }
 }
 

@@ -29,6 +29,10 @@
 
 namespace evenstep::agent {
 
+// From the order to end an attempt to SIGKILL at the latest, so that it is gone
+// within ten seconds.
+inline constexpr absl::Duration kLongestStop = absl::Seconds(8);
+
 // What an attempt uses of its agent; all of it outlives the attempt.
 struct AttemptContext {
   EventLoop& loop;
@@ -37,6 +41,8 @@ struct AttemptContext {
   ProcessLedger& ledger;
   RendezvousClient& rendezvous;
   std::function<void(v1::AgentMessage)> send;
+  // Trainers that hear nothing for so long end themselves.
+  absl::Duration agent_silence;
   // Every process is gone and AttemptEnded was sent: the attempt may be
   // destroyed, but not inside this call.
   std::function<void()> on_gone;
@@ -65,6 +71,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   // stop time-out or `at_most`, whichever is less. Further calls do nothing.
   void End(const std::string& message, absl::Duration at_most);
   void Kill();
+
+  // The coordinator is there: trainers may go on.
+  void KeepAlive();
 
   // Tells the coordinator that the attempt cannot go on.
   void RequestAbandon(int rank, const std::string& reason,

@@ -14,6 +14,11 @@ constexpr BackoffOptions kReconnect{.first = absl::Milliseconds(100),
 // A coordinator that accepts a stream and then says nothing.
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(10);
 
+// An agent whose name is taken asks so often and so seldom: a restarted one may
+// have to wait until the lease of its predecessor has run out.
+constexpr int kMaxRefusals = 8;
+constexpr absl::Duration kRefusedRetry = absl::Seconds(5);
+
 absl::Duration Now() { return RealClock().Monotonic(); }
 
 }  // namespace
@@ -93,6 +98,7 @@ void CoordinatorLink::OnMessage(int64_t connection,
 void CoordinatorLink::OnWelcome(const v1::Welcome& welcome) {
   if (welcomed_) return;
   welcomed_ = true;
+  num_refused_ = 0;
   backoff_.Reset();
   metrics_.connected.Set(1);
   if (welcome.heartbeat_interval_ms() > 0) {
@@ -120,10 +126,18 @@ void CoordinatorLink::OnDone(int64_t connection, const absl::Status& status) {
     WatchBudget();
   }
   if (closing_) return;
-  const absl::Duration wait = backoff_.Next();
+  const absl::Duration wait =
+      absl::IsAlreadyExists(status) ? OnRefused(status) : backoff_.Next();
   Log(LogLevel::kWarning, "coordinator_lost",
       {{"status", status}, {"retry_ms", absl::ToInt64Milliseconds(wait)}});
   loop_.PostAfter(wait, [this] { Connect(); });
+}
+
+absl::Duration CoordinatorLink::OnRefused(const absl::Status& status) {
+  Log(LogLevel::kError, "node_name_in_use",
+      {{"status", status}, {"times", ++num_refused_}});
+  if (num_refused_ == kMaxRefusals) callbacks_.on_refused(status);
+  return kRefusedRetry;
 }
 
 void CoordinatorLink::Beat(int64_t connection) {
@@ -132,6 +146,7 @@ void CoordinatorLink::Beat(int64_t connection) {
   message.mutable_heartbeat()->set_sequence(next_beat_++);
   // A full queue means that much else renews the lease.
   (void)stream_->Send(std::move(message));
+  callbacks_.on_beat();
   loop_.PostAfter(beat_interval_, [this, connection] { Beat(connection); });
 }
 

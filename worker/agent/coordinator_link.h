@@ -23,6 +23,11 @@ struct LinkCallbacks {
   std::function<v1::AgentHello()> hello;
   // Everything but Welcome.
   std::function<void(const v1::CoordinatorMessage&)> on_message;
+  // With each heartbeat, while there is a coordinator.
+  std::function<void()> on_beat = [] {};
+  // The coordinator does not take this agent and will not: another one has its
+  // node's name.
+  std::function<void(const absl::Status&)> on_refused = nullptr;
   // The coordinator has been away for longer than trainers may go on without.
   std::function<void()> on_budget_spent;
 };
@@ -44,6 +49,8 @@ class CoordinatorLink {
   std::shared_ptr<Stream> Close();
 
   bool connected() const { return welcomed_; }
+  // How long trainers may go on without a coordinator.
+  absl::Duration budget() const { return budget_; }
 
  private:
   void Connect();
@@ -51,6 +58,7 @@ class CoordinatorLink {
   void OnWelcome(const v1::Welcome& welcome);
   void OnDone(int64_t connection, const absl::Status& status);
   void Beat(int64_t connection);
+  absl::Duration OnRefused(const absl::Status& status);
   void Flush();
   void WatchBudget();
 
@@ -67,6 +75,7 @@ class CoordinatorLink {
   int64_t next_beat_ = 1;
   absl::Duration beat_interval_ = absl::Seconds(1);
   absl::Duration budget_ = absl::Minutes(10);
+  int num_refused_ = 0;     // in a row
   absl::Duration lost_at_;  // monotonic, when not welcomed_
 };
 

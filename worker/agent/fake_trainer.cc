@@ -40,6 +40,7 @@ class FakeTrainer {
     if (name == "fail") return Fail();
     if (name == "flood") return Flood();
     if (name == "hang" || name == "orphan") return Hang();
+    if (name == "listen") return Listen();
     if (name == "rendezvous") return Rendezvous();
     if (name == "silent") return 0;  // without Finished
     return TrainUntilTold();
@@ -89,6 +90,20 @@ class FakeTrainer {
   int Hang() {
     signal(SIGTERM, SIG_IGN);
     while (true) pause();
+  }
+
+  // Says what it may miss of its agent, and what it hears.
+  int Listen() {
+    printf("silence %lld\n", static_cast<long long>(start_.agent_silence_ms()));
+    fflush(stdout);
+    ToTrainer message;
+    for (int heard = 0; heard < 3;) {
+      if (!socket_.Receive(&message).ok()) return 9;
+      heard += message.has_keep_alive() ? 1 : 0;
+    }
+    printf("kept alive\n");
+    fflush(stdout);
+    return Finish(false);
   }
 
   int Rendezvous() {

@@ -1,5 +1,7 @@
 // evenstep-worker: the agent of one node. Runs until SIGTERM or SIGINT.
 
+#include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "absl/synchronization/notification.h"
@@ -37,23 +39,25 @@ int main(int argc, char** argv) {
   evenstep::SetUpLogging(logging.level, logging.format, "agent");
   table.LogEffective();
 
-  auto agent = evenstep::agent::Agent::Start(options);
+  std::atomic<bool> refused = false;
+  absl::Notification stop;
+  std::once_flag stop_once;
+  const auto stop_now = [&] {
+    std::call_once(stop_once, [&] { stop.Notify(); });
+  };
+  auto agent = evenstep::agent::Agent::Start(options, [&](const auto&) {
+    refused = true;
+    stop_now();
+  });
   if (!agent.ok()) {
     evenstep::Log(evenstep::LogLevel::kError, "agent_not_started",
                   {{"status", agent.status()}});
     return absl::IsInvalidArgument(agent.status()) ? kUsageError : kStartError;
   }
-  absl::Notification stop;
   {
-    evenstep::SignalWaiter signals({.on_stop =
-                                        [&] {
-                                          if (!stop.HasBeenNotified()) {
-                                            stop.Notify();
-                                          }
-                                        },
-                                    .on_reload = [] {}});
+    evenstep::SignalWaiter signals({.on_stop = stop_now, .on_reload = [] {}});
     stop.WaitForNotification();
   }
   (*agent)->Stop(options.shutdown_grace);
-  return 0;
+  return refused ? kStartError : 0;
 }

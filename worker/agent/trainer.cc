@@ -76,6 +76,12 @@ absl::Status Trainer::Send(trainer::v1::ToTrainer message) {
   return absl::OkStatus();
 }
 
+void Trainer::KeepAlive() {
+  absl::MutexLock lock(&mutex_);
+  if (closed_ || !outgoing_.empty()) return;
+  outgoing_.emplace_back().mutable_keep_alive();
+}
+
 void Trainer::Kill() {
   absl::MutexLock lock(&mutex_);
   if (!released_) KillGroup(pid_);

@@ -68,6 +68,8 @@ class Trainer {
   // Queues a message, also before the trainer has connected.
   // RESOURCE_EXHAUSTED: it reads too slowly.
   absl::Status Send(trainer::v1::ToTrainer message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets it know that the agent runs, unless something waits for it anyway.
+  void KeepAlive() ABSL_LOCKS_EXCLUDED(mutex_);
   // SIGKILL to the process and its group.
   void Kill() ABSL_LOCKS_EXCLUDED(mutex_);
 

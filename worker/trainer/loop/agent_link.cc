@@ -1,6 +1,7 @@
 #include "worker/trainer/loop/agent_link.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ namespace {
 // The agent answers in the time asked for; this much later it is taken for
 // stuck.
 constexpr absl::Duration kAnswerSlack = absl::Seconds(10);
+// An agent that runs sends it as soon as the trainer has connected.
+constexpr absl::Duration kStartWait = absl::Seconds(30);
 
 absl::StatusOr<UniqueFd> ConnectSocket(const std::string& path) {
   sockaddr_un address = {};
@@ -53,7 +56,7 @@ absl::StatusOr<std::unique_ptr<AgentLink>> AgentLink::Connect(
   return link;
 }
 
-AgentLink::AgentLink(int fd) : socket_(fd) {}
+AgentLink::AgentLink(int fd) : fd_(fd), socket_(fd) {}
 
 AgentLink::~AgentLink() {
   {
@@ -64,14 +67,23 @@ AgentLink::~AgentLink() {
   if (reader_.joinable()) reader_.join();
 }
 
+// A read that is given nothing for so long fails. The kernel counts, on the
+// monotonic clock. Zero: no limit.
+void AgentLink::LimitSilence(absl::Duration limit) {
+  const timeval time = absl::ToTimeval(limit);
+  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+}
+
 absl::StatusOr<v1::Start> AgentLink::ReceiveStart() {
   v1::ToTrainer message;
+  LimitSilence(kStartWait);
   EVENSTEP_RETURN_IF_ERROR(socket_.Receive(&message));
   if (!message.has_start()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the agent's first message is field ", message.what_case(),
                      ", expected start"));
   }
+  LimitSilence(absl::Milliseconds(message.start().agent_silence_ms()));
   return message.start();
 }
 
@@ -132,6 +144,8 @@ void AgentLink::Handle(const v1::ToTrainer& message) {
       Log(LogLevel::kDebug, "costs_received",
           {{"costs", message.costs().ShortDebugString()}});
       return;
+    case v1::ToTrainer::kKeepAlive:
+      return;  // that it came is what it says
     case v1::ToTrainer::kStart:
     case v1::ToTrainer::WHAT_NOT_SET:
       Log(LogLevel::kWarning, "message_ignored",

@@ -35,7 +35,8 @@ class AgentLink : public AgentChannel, public RendezvousStore {
   // Called on the reader thread; they may block and may end the process.
   struct Callbacks {
     std::function<void(const v1::AbandonStep&)> on_abandon;
-    // The agent closed the socket or sent what cannot be read.
+    // The agent closed the socket, was silent for longer than Start allows, or
+    // sent what cannot be read.
     std::function<void(const absl::Status&)> on_gone;
   };
 
@@ -46,8 +47,8 @@ class AgentLink : public AgentChannel, public RendezvousStore {
   explicit AgentLink(int fd);
   ~AgentLink() override;
 
-  // Blocks for the first message. INVALID_ARGUMENT: it is another one. Before
-  // StartReading.
+  // Blocks for the first message, half a minute at most. INVALID_ARGUMENT: it
+  // is another one. Before StartReading.
   absl::StatusOr<v1::Start> ReceiveStart();
   // Once. `plans` outlives the link.
   void StartReading(PlanBook* plans, Callbacks callbacks);
@@ -68,6 +69,7 @@ class AgentLink : public AgentChannel, public RendezvousStore {
     absl::StatusOr<std::string> value = absl::UnknownError("no answer yet");
   };
 
+  void LimitSilence(absl::Duration limit);
   void ReadLoop();
   void Handle(const v1::ToTrainer& message);
   void HandlePlan(const evenstep::v1::StepPlan& proto);
@@ -77,6 +79,7 @@ class AgentLink : public AgentChannel, public RendezvousStore {
   void CloseRendezvous(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   bool closing() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const int fd_;  // socket_'s
   wire::FrameSocket socket_;
   PlanBook* plans_ = nullptr;
   Callbacks callbacks_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -189,6 +190,22 @@ TEST_F(AgentLinkTest, AClosedSocketIsNoticedAtOnce) {
   v1::ToAgent message;
   message.mutable_started();
   EXPECT_FALSE(link_->Send(message).ok());
+}
+
+TEST_F(AgentLinkTest, AnAgentThatIsSilentForTooLongIsTakenAsGone) {
+  v1::ToTrainer message;
+  message.mutable_start()->set_agent_silence_ms(150);
+  FromAgent(message);
+  ASSERT_TRUE(link_->ReceiveStart().ok());
+  StartReading();
+  message.mutable_keep_alive();
+  for (int i = 0; i < 10; ++i) {  // twice the bound, never silent for so long
+    absl::SleepFor(absl::Milliseconds(30));
+    FromAgent(message);
+  }
+  EXPECT_FALSE(gone_.HasBeenNotified());
+  EXPECT_TRUE(gone_.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_TRUE(absl::IsUnavailable(link_->Get("k", absl::Seconds(60)).status()));
 }
 
 TEST_F(AgentLinkTest, EndingTheLinkIsNotTheAgentsDeath) {

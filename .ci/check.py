@@ -13,15 +13,15 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Script, and the seconds it takes on two cores with cold caches. The order is
-# what finds most per minute first.
+# Script, the seconds it takes on two cores with cold caches, and why `.ci/run`
+# leaves it out; empty: it gates. The order is what finds most per minute first.
 CHECKS = [
-    ("format.sh", 60),
-    ("tsan.sh", 900),
-    ("asan.sh", 900),
-    ("clang.sh", 700),
-    ("fuzz.sh", 300),
-    ("tidy.sh", 900),
+    ("format.sh", 60, ""),
+    ("clang.sh", 900, ""),
+    ("fuzz.sh", 600, ""),
+    ("asan.sh", 900, "has not yet been run to its end"),
+    ("tsan.sh", 900, "has not yet been run to its end"),
+    ("tidy.sh", 900, "has not yet been run to its end"),
 ]
 
 
@@ -42,11 +42,17 @@ def run_check(script, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=7200)
+    parser.add_argument("--gating", action="store_true",
+                        help="only the checks that must be green to land")
     options = parser.parse_args()
     deadline = time.monotonic() + options.seconds
     subprocess.run([HERE / "setup.sh"], check=True)
     passed = failed = skipped = 0
-    for script, expected in CHECKS:
+    for script, expected, why_not in CHECKS:
+        if options.gating and why_not:
+            print(f"check: left out {script}: {why_not}")
+            skipped += 1
+            continue
         left = deadline - time.monotonic()
         if left < expected:
             print(f"check: left out {script}: takes up to {expected} s, "

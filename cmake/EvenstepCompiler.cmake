@@ -12,8 +12,11 @@ endif()
 
 find_program(EVENSTEP_CCACHE ccache)
 if(EVENSTEP_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${EVENSTEP_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${EVENSTEP_CCACHE})
+  # Paths below the source folder do not count, so checkouts share the cache.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+               CCACHE_NOHASHDIR=1 ${EVENSTEP_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter)

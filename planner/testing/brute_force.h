@@ -2,9 +2,10 @@
 #define EVENSTEP_PLANNER_TESTING_BRUTE_FORCE_H_
 
 // The oracle of the planner's tests: tries every division of the samples into
-// micro-batches, every block and recompute mode for each, and under per_round every round. Not for
-// per_step with contiguous blocks, where the order matters. Only for tiny
-// requests (at most six samples on four ranks, say). Stateless.
+// micro-batches, every block and recompute mode for each, and under per_round
+// every round. Not for per_step with contiguous blocks, where the order
+// matters. Only for tiny requests (at most six samples on four ranks, say).
+// Stateless.
 
 #include <cstdint>
 

@@ -41,12 +41,14 @@ lint:
 	@.ci/format.sh
 	@.ci/tidy.sh
 
+# bench-planner: prints a table, writes build/bench/planner.json.
 bench-%: setup
 	@mkdir -p build/bench
 	@cmake --preset release >build/configure.log 2>&1 || \
 	  { cat build/configure.log; exit 1; }
-	@cmake --build $(BUILD) -j$(JOBS) --target bench_$*
-	@$(BUILD)/bin/bench_$* --json build/bench/$*.json
+	@cmake --build $(BUILD) -j$(JOBS) --target $*_benchmark
+	@EVENSTEP_SOURCE_DIR=$(CURDIR) $(BUILD)/bin/$*_benchmark \
+	  --benchmark_out=build/bench/$*.json --benchmark_out_format=json
 
 clean:
 	@rm -rf build

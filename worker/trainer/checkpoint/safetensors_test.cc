@@ -123,8 +123,8 @@ TEST_F(SafetensorsTest, MalformedHeadersAreRefused) {
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})",
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
-      R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],)"
-      R"("data_offsets":[0,4]}})",
+      (R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],)"
+       R"("data_offsets":[0,4]}})"),
       R"({"__metadata__":{"a":1}})",
       R"({"__metadata__":[]})",
   };

@@ -228,6 +228,7 @@ void Coordinator::OnAgentMessage(const std::shared_ptr<AgentLink>& link,
         "a stream begins with one hello, and another stream replaces it"));
   } else {
     nodes_.Renew(*node, Now());
+    if (message.abandon().reason() == "AGENT_STOPPING") node->leaving = true;
     if (!message.has_heartbeat()) supervisor_.OnMessage(node->name, message);
   }
   PumpFollowers();

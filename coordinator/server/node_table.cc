@@ -64,6 +64,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
   node.slots = hello.slots();
   node.link = std::move(link);
   node.lost = false;
+  node.leaving = node.leaving && kind == HelloKind::kReconnected;
   Renew(node, now);
   return kind;
 }
@@ -129,7 +130,7 @@ std::vector<FreeNode> NodeTable::Free(
     const std::map<std::string, int>& used_slots) const {
   std::vector<FreeNode> free;
   for (const auto& [name, node] : nodes_) {
-    if (node.lost || node.link == nullptr) continue;
+    if (node.lost || node.leaving || node.link == nullptr) continue;
     const auto used = used_slots.find(name);
     const int taken = used == used_slots.end() ? 0 : used->second;
     free.push_back({name, node.slots, std::max(0, node.slots - taken)});

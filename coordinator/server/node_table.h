@@ -34,6 +34,7 @@ struct Node {
   std::shared_ptr<AgentLink> link;  // null: no stream
   absl::Duration lease_until;       // monotonic
   bool lost = false;                // lease ran out; not used until it is back
+  bool leaving = false;             // its agent is stopping: gets no new work
 };
 
 enum class HelloKind {

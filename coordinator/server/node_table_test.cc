@@ -96,6 +96,18 @@ TEST_F(NodeTableTest, OnlyConnectedNodesHaveFreeSlots) {
   EXPECT_EQ(table_.Free({}).size(), 1u);
 }
 
+TEST_F(NodeTableTest, ANodeThatIsLeavingGetsNoNewWorkUntilItsAgentIsAnother) {
+  auto link = Join("a", "1");
+  table_.NodeOf(link.get())->leaving = true;
+  EXPECT_TRUE(table_.Free({}).empty());
+  table_.Disconnect(link.get());
+  link = Join("a", "1");
+  EXPECT_TRUE(table_.Free({}).empty());
+  table_.Disconnect(link.get());
+  Join("a", "2");
+  EXPECT_EQ(table_.Free({}).size(), 1u);
+}
+
 TEST_F(NodeTableTest, LostNodesAreForgottenOnceTheyHoldNothing) {
   Join("a", "1");
   table_.TakeLost(kStart + absl::Seconds(9));

@@ -32,6 +32,8 @@ optimizer: {lr: 0.003, warmup: 3}
 memory: {tokens_per_rank: 4096}
 )";
 
+constexpr int64_t kDefaultWarmup = 3;  // as above
+
 absl::StatusOr<std::string> AbsolutePath(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
@@ -90,6 +92,10 @@ absl::Status AddOverrides(const LocalCommand& command, int num_cores,
   }
   if (command.num_steps) {
     overrides->push_back(absl::StrCat("steps=", *command.num_steps));
+    const bool default_job = !from_file && command.preset.empty();
+    if (default_job && *command.num_steps < kDefaultWarmup) {
+      overrides->push_back("optimizer.warmup=0");
+    }
   }
   if (!command.policy.empty()) {
     overrides->push_back("policy=" + command.policy);

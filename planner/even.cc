@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "planner/block_tree.h"
+#include "planner/even_rivals.h"
 #include "planner/even_rounds.h"
 #include "planner/exact.h"
 #include "planner/kicks.h"
@@ -35,62 +35,6 @@ constexpr int64_t kFixedShareDivisor = 16;
 constexpr size_t kNumImprovedWithBands = 8;
 constexpr int kMaxSizeWithBands = 8192;  // nodes and samples
 constexpr int64_t kNoTarget = INT64_MAX;
-
-// Gives every micro-batch the least recompute that holds it: no slower.
-void LowerRecompute(const PlanRequest& request,
-                    std::vector<Placement>& placements) {
-  for (Placement& placement : placements) {
-    int64_t tokens = 0;
-    for (int index : placement.samples) tokens += request.samples[index].length;
-    for (int mode : RecomputeModes(request)) {
-      placement.recompute_layers = mode;
-      if (tokens <= TokensPerRank(request, mode) * placement.block.degree)
-        break;
-    }
-  }
-}
-
-// The fastest placements seen that keep within the groups a rank may have.
-class Best {
- public:
-  explicit Best(const PolicyInput& input) : input_(input) {}
-
-  void Offer(std::vector<Placement> placements) {
-    if (!input_.request.options.recompute_choices.empty()) {
-      LowerRecompute(input_.request, placements);
-    }
-    const int most_groups = input_.request.options.max_groups_per_rank;
-    if (most_groups > 0 &&
-        MostGroupsPerRank(input_.request, placements) > most_groups) {
-      refused_ = true;
-      return;
-    }
-    const int64_t step_ns =
-        PredictStepNs(input_.request, input_.costs, placements);
-    if (step_ns_.has_value() && *step_ns_ <= step_ns) return;
-    step_ns_ = step_ns;
-    placements_ = std::move(placements);
-  }
-  // Whether some placements needed too many groups.
-  bool refused() const { return refused_; }
-  std::vector<Placement> Take() { return std::move(placements_); }
-
- private:
-  const PolicyInput& input_;
-  bool refused_ = false;
-  std::optional<int64_t> step_ns_;
-  std::vector<Placement> placements_;
-};
-
-void OfferOtherPolicies(const PolicyInput& input, Best& best) {
-  for (const PolicyRow& row : Policies()) {
-    if (row.policy == Policy::kEven) continue;
-    // A static degree may not hold the run's longest sample; that is no reason
-    // to refuse this step.
-    auto placements = row.place(input);
-    if (placements.ok()) best.Offer(*std::move(placements));
-  }
-}
 
 // Whether a micro-batch's fixed cost is a large part of what it does: then the
 // cheapest degrees of single samples say little.
@@ -199,20 +143,20 @@ std::vector<Placement> Place(const PolicyInput& input) {
 
 // Aligned blocks of some degrees only. Nothing if they cannot hold the samples.
 void OfferAligned(const PolicyInput& input, std::vector<int> degrees,
-                  Best& best) {
+                  Contest& contest) {
   PlanRequest request = input.request;
   request.options.blocks = BlockShape::kAligned;
   request.model.forced_degrees = std::move(degrees);
   if (!CheckSamplesFit(request).ok()) return;
   const CostTable table(request, input.costs);
   const LowerBound bound = ComputeLowerBound(request, input.costs, table);
-  best.Offer(Place({request, input.costs, table, bound}));
+  contest.Offer(Place({request, input.costs, table, bound}));
 }
 
 // As many degrees as a rank may have groups: from the smallest that holds the
 // longest sample downwards. Aligned blocks of one degree are one group a rank.
 void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
-                    Best& best) {
+                    Contest& contest) {
   PlanRequest request = input.request;
   request.run.max_length = 0;
   request.options.blocks = BlockShape::kAligned;
@@ -225,7 +169,7 @@ void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
     if (*degree > *widest || (*degree > 1 && !room)) continue;
     degrees.push_back(*degree);
   }
-  OfferAligned(input, std::move(degrees), best);
+  OfferAligned(input, std::move(degrees), contest);
 }
 
 absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
@@ -233,18 +177,18 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
   const PlanRequest& request = input.request;
   const bool contiguous = request.options.blocks == BlockShape::kContiguous;
   const bool per_step = request.options.sync == SyncMode::kPerStep;
-  Best best(input);
-  OfferOtherPolicies(input, best);
-  best.Offer(Place(input));
+  Contest contest(input);
+  contest.Offer(Place(input));
+  OfferRivals(input, contest);
   const std::vector<int> aligned = LegalDegreesFor(
       request.cluster.num_ranks(), request.model, BlockShape::kAligned);
   // Aligned blocks are contiguous too. Without a barrier they often do better,
   // because nobody waits between nested blocks; and they need fewer groups.
-  if (contiguous && (per_step || best.refused())) {
-    OfferAligned(input, aligned, best);
+  if (contiguous && (per_step || contest.refused())) {
+    OfferAligned(input, aligned, contest);
   }
-  if (best.refused()) OfferFewGroups(input, aligned, best);
-  std::vector<Placement> placements = best.Take();
+  if (contest.refused()) OfferFewGroups(input, aligned, contest);
+  std::vector<Placement> placements = contest.Take();
   if (!placements.empty()) return placements;
   return absl::FailedPreconditionError(
       absl::StrCat("no plan was found in which every rank belongs to at most ",
@@ -257,7 +201,7 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
 // under per_round also modes mixed in the search.
 absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const PolicyInput& input) {
-  Best best(input);
+  Contest contest(input);
   absl::Status last = absl::OkStatus();
   for (int mode : RecomputeModes(input.request)) {
     PlanRequest request = input.request;
@@ -270,13 +214,13 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const LowerBound bound = ComputeLowerBound(request, costs, table);
     auto placements = PlaceInOneMode({request, costs, table, bound});
     last.Update(placements.status());
-    if (placements.ok()) best.Offer(*std::move(placements));
+    if (placements.ok()) contest.Offer(*std::move(placements));
   }
-  OfferOtherPolicies(input, best);
+  OfferRivals(input, contest);
   if (input.request.options.sync == SyncMode::kPerRound) {
-    best.Offer(PlaceEvenRounds(input));
+    contest.Offer(PlaceEvenRounds(input));
   }
-  std::vector<Placement> placements = best.Take();
+  std::vector<Placement> placements = contest.Take();
   if (placements.empty()) return last;
   return placements;
 }

@@ -9,6 +9,8 @@
 namespace evenstep::planner {
 namespace {
 
+// Rank-times that differ by less count as equal.
+constexpr int64_t kEqualDivisor = 1000;
 // Nodes looked at for samples that do not fit their level, per fill.
 constexpr int64_t kMaxNodesScanned = 50000;
 
@@ -38,9 +40,21 @@ class Filler {
 
   int LevelOf(int sample) const {
     int level = table_.BestLevel(sample, options_.target_ns);
-    if (level < 0) level = FastestLevel(sample);
+    level = level < 0 ? FastestLevel(sample) : Narrower(sample, level);
     level = std::clamp(level, options_.lowest_level, options_.highest_level);
     return std::max(level, table_.first_level(sample));
+  }
+
+  // The narrowest that costs hardly more: wide nodes take room from all below.
+  int Narrower(int sample, int level) const {
+    const int64_t best_ns = table_.rank_ns(level, sample);
+    for (int k = table_.first_level(sample); k < level; ++k) {
+      if (table_.alone_ns(k, sample) <= options_.target_ns &&
+          table_.rank_ns(k, sample) <= best_ns + best_ns / kEqualDivisor) {
+        return k;
+      }
+    }
+    return level;
   }
 
   int FastestLevel(int sample) const {

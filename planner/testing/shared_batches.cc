@@ -8,15 +8,14 @@
 #include "planner/published_costs.h"
 
 namespace evenstep::planner::testing {
-namespace {
 
-std::string DataFolder() {
-  if (const char* folder = std::getenv("EVENSTEP_SHARED_DATA")) return folder;
+std::string SharedDataPath(absl::string_view name) {
+  const char* folder = std::getenv("EVENSTEP_SHARED_DATA");
+  if (folder != nullptr) return absl::StrCat(folder, "/", name);
   const char* source = std::getenv("EVENSTEP_SOURCE_DIR");
-  return absl::StrCat(source != nullptr ? source : ".", "/../shared/data");
+  return absl::StrCat(source != nullptr ? source : ".", "/../shared/data/",
+                      name);
 }
-
-}  // namespace
 
 const std::vector<SharedBatch>& SharedBatches() {
   static const auto* const kBatches = new std::vector<SharedBatch>{
@@ -27,7 +26,7 @@ const std::vector<SharedBatch>& SharedBatches() {
 absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch,
                                             SyncMode sync, BlockShape blocks) {
   const std::string path =
-      absl::StrCat(DataFolder(), "/batches/", batch.name, ".txt");
+      SharedDataPath(absl::StrCat("batches/", batch.name, ".txt"));
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("no shared data: ", path));
   EVENSTEP_ASSIGN_OR_RETURN(PublishedCosts costs,

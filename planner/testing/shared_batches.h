@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "planner/request.h"
 
 namespace evenstep::planner::testing {
@@ -22,6 +23,9 @@ struct SharedBatch {
 };
 
 const std::vector<SharedBatch>& SharedBatches();
+
+// Where a file of the shared data would be.
+std::string SharedDataPath(absl::string_view name);
 
 // NOT_FOUND with the path where the data is absent.
 absl::StatusOr<PlanRequest> LoadSharedBatch(

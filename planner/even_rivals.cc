@@ -1,0 +1,112 @@
+#include "planner/even_rivals.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/degrees.h"
+#include "planner/reference_rules.h"
+
+namespace evenstep::planner {
+namespace {
+
+// Published rules are tried from 2 % above the bound.
+constexpr int64_t kNearBoundDivisor = 50;
+
+// Gives every micro-batch the least recompute that holds it: no slower.
+void LowerRecompute(const PlanRequest& request,
+                    std::vector<Placement>& placements) {
+  for (Placement& placement : placements) {
+    int64_t tokens = 0;
+    for (int index : placement.samples) tokens += request.samples[index].length;
+    for (int mode : RecomputeModes(request)) {
+      placement.recompute_layers = mode;
+      if (tokens <= TokensPerRank(request, mode) * placement.block.degree)
+        break;
+    }
+  }
+}
+
+bool KeepsOneDegree(Policy policy) {
+  switch (policy) {
+    case Policy::kStatic:
+    case Policy::kBalanced:
+    case Policy::kPacked:
+    case Policy::kBucket:
+    case Policy::kBucketTuned:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// With one recompute mode these do what another row does.
+bool IsTwin(Policy policy) {
+  return policy == Policy::kBucketTuned || policy == Policy::kDcpIntra;
+}
+
+// No plan that keeps one degree is faster: the rank-time of all samples at a
+// degree that holds the longest, spread over all ranks.
+int64_t OneDegreeBoundNs(const PolicyInput& input) {
+  const CostTable& table = input.table;
+  int64_t least_ns = INT64_MAX;
+  for (int level = table.first_level(0); level < table.num_degrees(); ++level) {
+    int64_t rank_ns = 0;
+    for (int i = 0; i < table.num_samples(); ++i) {
+      rank_ns += table.sample_ns(level, i) * table.degree(level);
+    }
+    least_ns = std::min(least_ns, rank_ns);
+  }
+  return static_cast<int64_t>((int128{least_ns} << kSpeedFractionBits) /
+                              input.costs.TotalSpeed()) +
+         input.request.time.step_fixed_ns;
+}
+
+void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
+                         Contest& contest) {
+  for (const ReferenceRow& row : ReferenceRules()) {
+    if (row.rule == ReferenceRule::kKarmarkarKarp && !one_degree_can_win) {
+      continue;
+    }
+    contest.Offer(PlaceByRule(input, row.rule));
+  }
+}
+
+}  // namespace
+
+void Contest::Offer(std::vector<Placement> placements) {
+  if (!input_.request.options.recompute_choices.empty()) {
+    LowerRecompute(input_.request, placements);
+  }
+  const int most_groups = input_.request.options.max_groups_per_rank;
+  if (most_groups > 0 &&
+      MostGroupsPerRank(input_.request, placements) > most_groups) {
+    refused_ = true;
+    return;
+  }
+  const int64_t step_ns =
+      PredictStepNs(input_.request, input_.costs, placements);
+  if (!placements_.empty() && step_ns_ <= step_ns) return;
+  step_ns_ = step_ns;
+  placements_ = std::move(placements);
+}
+
+void OfferRivals(const PolicyInput& input, Contest& contest) {
+  const bool one_mode = input.table.num_modes() == 1;
+  const bool one_degree_can_win =
+      !one_mode || OneDegreeBoundNs(input) < contest.step_ns();
+  for (const PolicyRow& row : Policies()) {
+    if (row.policy == Policy::kEven) continue;
+    if (!one_degree_can_win && KeepsOneDegree(row.policy)) continue;
+    if (one_mode && IsTwin(row.policy)) continue;
+    // A static degree may not hold the run's longest sample; that is no reason
+    // to refuse this step.
+    auto placements = row.place(input);
+    if (placements.ok()) contest.Offer(*std::move(placements));
+  }
+  const int64_t bound_ns = input.bound.step_ns;
+  if (one_mode && contest.step_ns() > bound_ns + bound_ns / kNearBoundDivisor) {
+    OfferPublishedRules(input, one_degree_can_win, contest);
+  }
+}
+
+}  // namespace evenstep::planner

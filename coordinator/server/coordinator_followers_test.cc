@@ -1,0 +1,124 @@
+// What watchers, readers of logs and lists are shown of a job's life.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/server/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+TEST_F(CoordinatorTest, AWatcherSeesEventsAndStepsAndEndsWithTheJob) {
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  StartJob("job", 2);
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  request.set_after_step(-1);
+  coordinator_->followers().Watch(request, sink);
+  for (int64_t step : {0, 1}) ReportStep(step);
+  Pass(absl::Seconds(1), {a_, b_});
+  for (int rank : {0, 1}) {
+    Say(AgentOf(rank), testing::CleanExit(Id(a_), rank, 2));
+  }
+  EndBoth();
+  ASSERT_TRUE(sink->finished);
+  EXPECT_TRUE(sink->end.ok());
+  std::vector<int64_t> sequences, steps;
+  for (const auto& message : sink->messages) {
+    if (message.has_event()) sequences.push_back(message.event().sequence());
+    if (message.has_step()) steps.push_back(message.step().step());
+  }
+  EXPECT_EQ(sequences, (std::vector<int64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(sink->messages.back().event().state(), v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(CoordinatorTest, AWatcherBehindTheLastEventEndsAtOnce) {
+  Submit("job");
+  Cancel("job");
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  request.set_after_sequence(2);
+  coordinator_->followers().Watch(request, sink);
+  EXPECT_TRUE(sink->finished);
+  EXPECT_TRUE(sink->messages.empty());
+}
+
+TEST_F(CoordinatorTest, ALogFollowerGoesOnFromItsCursorWithoutLossOrRepeats) {
+  StartJob("job", 100);
+  auto first = std::make_shared<RecordingSink<v1::LogsResponse>>();
+  v1::LogsRequest request;
+  request.set_job_id("job");
+  request.set_follow(true);
+  const int64_t follower = coordinator_->followers().FollowLog(request, first);
+  Say(a_, testing::Log(Id(a_), 0, "one"));
+  Say(b_, testing::Log(Id(a_), 1, "two"));
+  Pass(absl::Seconds(1), {a_, b_});
+  coordinator_->followers().Remove(follower);  // the connection is lost
+  Say(a_, testing::Log(Id(a_), 0, "three"));
+  Pass(absl::Seconds(1), {a_, b_});
+  std::vector<std::string> seen;
+  int64_t cursor = 0;
+  const auto collect = [&](const auto& sink) {
+    for (const auto& response : sink.messages) {
+      for (const auto& line : response.lines()) {
+        seen.push_back(line.text());
+        cursor = line.sequence();
+      }
+    }
+  };
+  collect(*first);
+  request.set_after_sequence(cursor);
+  auto second = std::make_shared<RecordingSink<v1::LogsResponse>>();
+  coordinator_->followers().FollowLog(request, second);
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  Say(a_, testing::Log(Id(a_), 0, "last words"));
+  EXPECT_FALSE(second->finished);
+  EndBoth();
+  Pass(absl::Seconds(1), {a_, b_});
+  collect(*second);
+  EXPECT_TRUE(second->finished);
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"one", "two", "three", "last words"}));
+}
+
+TEST_F(CoordinatorTest, ASlowFollowerIsFedAsItReads) {
+  Submit("job", 6, 1);
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  sink->room = 0;
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  const int64_t follower = coordinator_->followers().Watch(request, sink);
+  EXPECT_TRUE(sink->messages.empty());
+  sink->room = 10;
+  coordinator_->followers().Pump(follower);
+  EXPECT_EQ(sink->messages.size(), 1u);
+}
+
+TEST_F(CoordinatorTest, ListsAreNewestFirstInPages) {
+  for (const char* id : {"a", "b", "c"}) Submit(id);
+  Cancel("b");
+  v1::ListRequest request;
+  request.set_page_size(2);
+  auto page = coordinator_->List(request);
+  ASSERT_EQ(page->jobs_size(), 2);
+  EXPECT_EQ(page->jobs(0).job_id(), "c");
+  EXPECT_EQ(page->jobs(1).job_id(), "b");
+  request.set_page_token(page->next_page_token());
+  page = coordinator_->List(request);
+  ASSERT_EQ(page->jobs_size(), 1);
+  EXPECT_EQ(page->jobs(0).job_id(), "a");
+  EXPECT_TRUE(page->next_page_token().empty());
+  request.clear_page_token();
+  request.add_states(v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(coordinator_->List(request)->jobs_size(), 1);
+  request.set_page_token("nonsense");
+  EXPECT_FALSE(coordinator_->List(request).ok());
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

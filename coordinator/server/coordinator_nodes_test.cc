@@ -1,0 +1,209 @@
+// What an agent's silence, its return, its restart, and a restart of the
+// coordinator itself do to a job.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/server/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(CoordinatorTest, ALostNodeFailsTheJobAndHoldsSlotsUntilItIsGone) {
+  StartJob("job", 100);
+  Say(a_, testing::CollectiveFailed(Id(a_), 0));
+  coordinator_->OnAgentGone(b_.get());
+  Pass(absl::Seconds(3), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING)
+      << "the lease of b will tell the cause";
+  Pass(absl::Seconds(3), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST");
+  EXPECT_THAT(Get("job").message(), HasSubstr("node b"));
+  Say(a_, testing::Ended(Id(a_)));
+  // Budget, detection of the dead connection, kill grace and lease.
+  Pass(absl::Minutes(10) + absl::Seconds(15 + 8), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+}
+
+TEST_F(CoordinatorTest, ACoordinatorThatWasStoppedForLongLosesNobody) {
+  StartJob("job", 100);
+  clock_.Advance(absl::Minutes(3));  // its own SIGSTOP
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST") << "b stays silent";
+}
+
+TEST_F(CoordinatorTest, ANodeWhoseStreamBrokeDuringTheSleepMayComeBack) {
+  StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
+  coordinator_->OnAgentGone(b_.get());  // waits in the queue behind the sleep
+  clock_.Advance(absl::Minutes(3));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  b_ = Join("b", {id});
+  Pass(absl::Seconds(10), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, ASecondAgentOfTheSameNameIsRefusedAndHarmsNobody) {
+  StartJob("job", 100);
+  const Agent other = Join("b", {}, "two");
+  EXPECT_EQ(other->closed.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(other->closed.message()), HasSubstr("--node"));
+  EXPECT_TRUE(b_->closed.ok());
+  Pass(absl::Seconds(10), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, ALostAssignmentIsSentAgain) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  coordinator_->OnAgentGone(b_.get());
+  b_ = Join("b");  // never got it
+  EXPECT_EQ(b_->Count(What::kAssignment), 1);
+  EXPECT_EQ(b_->Last(What::kAssignment).assignment().first_rank(), 1);
+  Pass(absl::Seconds(5), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+  StartRanks();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, AnAssignmentThatArrivedIsNotSentAgain) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  Say(b_, testing::Data(Id(a_), 1));
+  coordinator_->OnAgentGone(b_.get());
+  b_ = Join("b");
+  EXPECT_EQ(b_->Count(What::kAssignment), 0);
+  Pass(absl::Seconds(3), {a_, b_});
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST");
+}
+
+TEST_F(CoordinatorTest, ARestartedAgentMeansItsTrainersAreGone) {
+  StartJob("job", 100);
+  Say(a_, testing::CollectiveFailed(Id(a_), 0));
+  coordinator_->OnAgentGone(b_.get());
+  const v1::AttemptId id = Id(a_);
+  Join("b", {}, "two");
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST");
+  EXPECT_THAT(Get("job").message(), HasSubstr("node b"));
+  Say(a_, testing::Ended(id));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+}
+
+TEST_F(CoordinatorTest, AnAgentThatReconnectsGetsThePlansAgain) {
+  StartJob("job", 100);
+  ReportStep(0);
+  coordinator_->OnAgentGone(b_.get());
+  const Agent again = Join("b", {Id(a_)});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(again->Count(What::kPlan), 3) << "steps 1 to 3";
+  EXPECT_EQ(again->Count(What::kCosts), 1);
+}
+
+TEST_F(CoordinatorTest, ANodeThatComesBackEmptyMaySayHowItEnded) {
+  StartJob("job", 1);
+  ReportStep(0);
+  coordinator_->OnAgentGone(b_.get());
+  const v1::AttemptId id = Id(a_);
+  b_ = Join("b");  // the same agent, which has ended the attempt meanwhile
+  Say(b_, testing::CleanExit(id, 1, 1));
+  Say(b_, testing::Ended(id));
+  Pass(absl::Seconds(5), {a_, b_});
+  Say(a_, testing::CleanExit(id, 0, 1));
+  Say(a_, testing::Ended(id));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(CoordinatorTest, ANodeThatComesBackEmptyAndSilentFailsTheJob) {
+  StartJob("job", 100);
+  coordinator_->OnAgentGone(b_.get());
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  Pass(absl::Seconds(3), {a_, b_});
+  EXPECT_EQ(Get("job").reason(), "NODE_LOST");
+}
+
+TEST_F(CoordinatorTest, AfterARestartTheAttemptIsEndedAndQueuedAgain) {
+  StartJob("job", 100);
+  ReportStep(0);
+  const v1::AttemptId id = Id(a_);
+  Restart();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  a_ = Join("a", {id});
+  b_ = Join("b", {id});
+  EXPECT_GE(a_->Count(What::kEnd), 1);
+  Say(a_, testing::Ended(id));
+  Pass(absl::Seconds(6), {a_, b_});
+  EXPECT_EQ(Get("job").attempt(), 1) << "never two live attempts";
+  Say(b_, testing::Ended(id));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(Get("job").attempt(), 2);
+  EXPECT_EQ(Id(a_).generation(), 2);
+  EXPECT_EQ(Get("job").steps_done(), 0);
+}
+
+TEST_F(CoordinatorTest, ANodeThatComesBackEmptyConfirmsTheEnd) {
+  StartJob("job", 100);
+  Restart();
+  a_ = Join("a");
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(Get("job").reason(), "SETTLING") << "one lease before anything";
+  Pass(absl::Seconds(5), {a_, b_});
+  EXPECT_EQ(Get("job").attempt(), 2);
+}
+
+TEST_F(CoordinatorTest, ANodeThatNeverComesBackHoldsTheJobForTheBudget) {
+  StartJob("job", 100);
+  Restart();
+  a_ = Join("a");
+  Pass(absl::Minutes(10) + absl::Seconds(15 + 8), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(CoordinatorTest, ACancelDuringTheRestartIsNotQueuedAgain) {
+  StartJob("job", 100);
+  Restart();
+  Cancel("job");
+  a_ = Join("a");
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorTest, AStoppingJobReachesItsEndAfterARestart) {
+  StartJob("job", 100);
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  Restart();
+  a_ = Join("a");
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Get("job").message(), HasSubstr("signal 9"));
+}
+
+TEST_F(CoordinatorTest, AnUnknownAttemptOnANodeIsEnded) {
+  v1::AttemptId unknown;
+  unknown.set_job_id("ghost");
+  unknown.set_attempt(3);
+  const Agent agent = Join("a", {unknown});
+  EXPECT_EQ(agent->Last(What::kEnd).end().attempt().job_id(), "ghost");
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

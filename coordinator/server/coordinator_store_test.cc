@@ -1,0 +1,112 @@
+// What a full disk does to jobs and logs.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/server/coordinator_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/errors.h"
+
+namespace evenstep::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(CoordinatorTest, ACancelThatIsNotStoredIsRefusedAndDoesNothing) {
+  StartJob("job", 100);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  v1::CancelRequest request;
+  request.set_job_id("job");
+  const auto refused = coordinator_->Cancel(request);
+  EXPECT_EQ(rpc::ReasonOf(refused.status()), "STORE_FAILED");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(a_->Count(What::kStop), 0);
+  faulty_->FailWrites(absl::OkStatus());
+  Cancel("job");
+  Restart();
+  a_ = Join("a");
+  b_ = Join("b");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST_F(CoordinatorTest, AFullDiskRefusesSubmitsAndAllocatesNothing) {
+  a_ = Join("a");
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  const auto refused = coordinator_->Submit(testing::SmallJob("job", 1, 6));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(rpc::ReasonOf(refused.status()), "STORE_FAILED");
+  v1::GetRequest get;
+  get.set_job_id("job");
+  EXPECT_EQ(coordinator_->Get(get).status().code(),
+            absl::StatusCode::kNotFound);
+  faulty_->FailWrites(absl::OkStatus());
+  Submit("job", 6, 1);
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+}
+
+TEST_F(CoordinatorTest, AnAllocationThatIsNotStoredDoesNotHappen) {
+  Submit("job", 6, 1);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  a_ = Join("a");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(a_->Count(What::kAssignment), 0);
+  faulty_->FailWrites(absl::OkStatus());
+  Pass(absl::Seconds(2), {a_});
+  EXPECT_EQ(a_->Count(What::kAssignment), 1);
+}
+
+TEST_F(CoordinatorTest, AMoveThatTheDiskRefusedIsStoredLater) {
+  StartJob("job", 100);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  EndBoth();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  EXPECT_FALSE(coordinator_->Submit(testing::SmallJob("other", 1, 6)).ok());
+  faulty_->FailWrites(absl::OkStatus());
+  Pass(absl::Seconds(3), {a_, b_});
+  Restart();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(Get("job").message(), HasSubstr("signal 9"));
+}
+
+// The row of a job must not say that it is over when its last event is not
+// stored: the coordinator may die in between.
+TEST_F(CoordinatorTest, AFinalStateIsNeverStoredWithoutItsEvent) {
+  StartJob("job", 100);
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  const v1::AttemptId id = Id(a_);
+  Say(a_, testing::Log(id, 0, "last words"));
+  Say(a_, testing::Ended(id));
+  faulty_->FailMovesOnly(absl::ResourceExhaustedError("disk full"));
+  Say(b_, testing::Ended(id));
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  Restart();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  a_ = Join("a");
+  b_ = Join("b");
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  coordinator_->followers().Watch(request, sink);
+  ASSERT_TRUE(sink->finished);
+  EXPECT_EQ(sink->messages.back().event().state(), v1::JOB_STATE_FAILED);
+}
+
+// More than the book keeps while the disk is full: the newest stay.
+TEST_F(CoordinatorTest, LogLinesThatWaitForTheDiskAreBoundedInBytes) {
+  StartJob("job", 100);
+  faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));
+  const std::string text(8 << 10, 'x');
+  for (int i = 0; i < 6000; ++i) Say(a_, testing::Log(Id(a_), 0, text));
+  faulty_->FailWrites(absl::OkStatus());
+  Pass(absl::Seconds(2), {a_, b_});
+  const auto page = faulty_->ReadLog("job", 0, 10000);
+  EXPECT_EQ(page->lines.size(), 4096u) << "32 MiB";
+  EXPECT_EQ(page->lines.back().sequence(), 6000);
+  EXPECT_EQ(page->num_dropped, 6000 - 4096);
+}
+
+}  // namespace
+}  // namespace evenstep::coordinator

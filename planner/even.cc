@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -61,44 +62,41 @@ bool TargetIsFree(const CostTable& table, int64_t target_ns) {
   return true;
 }
 
-using Packings = std::vector<TreePacking>;
+using Fills = std::vector<Fill>;
 
-void FillForTargets(const BlockTree& tree, const CostTable& table,
-                    int64_t bound_ns, Packings& fills) {
+void FillForTargets(const CostTable& table, int64_t bound_ns,
+                    LevelFiller& filler, Fills& fills) {
   const int highest = table.num_degrees() - 1;
   int num_met = 0;
   for (int64_t per_mille : kTargetsPerMille) {
     const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
-    fills.push_back(FillLevels(tree, table, {target_ns, 0, highest}));
-    if (fills.back().PeakNs() > target_ns) continue;
+    fills.push_back(filler.FillFor({target_ns, 0, highest}));
+    if (fills.back().peak_ns > target_ns) continue;
     if (++num_met == kMaxTargetsMet || TargetIsFree(table, target_ns)) return;
   }
 }
 
 // Samples confined to bands of levels, with and without widening.
-void FillBands(const BlockTree& tree, const CostTable& table, int64_t bound_ns,
-               Packings& fills) {
+void FillBands(const CostTable& table, int64_t bound_ns, LevelFiller& filler,
+               Fills& fills) {
   const int num_levels = table.num_degrees();
   for (int lowest = 0; lowest < num_levels; ++lowest) {
     for (int highest = lowest; highest < num_levels; ++highest) {
       for (int64_t target_ns : {bound_ns + bound_ns / 2, kNoTarget}) {
-        fills.push_back(FillLevels(tree, table, {target_ns, lowest, highest}));
+        fills.push_back(filler.FillFor({target_ns, lowest, highest}));
       }
     }
   }
 }
 
 // The best few, no two of the same peak.
-void KeepBest(size_t count, Packings& fills) {
-  std::stable_sort(fills.begin(), fills.end(),
-                   [](const TreePacking& a, const TreePacking& b) {
-                     return a.PeakNs() < b.PeakNs();
-                   });
-  const auto twins =
-      std::unique(fills.begin(), fills.end(),
-                  [](const TreePacking& a, const TreePacking& b) {
-                    return a.PeakNs() == b.PeakNs();
-                  });
+void KeepBest(size_t count, Fills& fills) {
+  std::stable_sort(
+      fills.begin(), fills.end(),
+      [](const Fill& a, const Fill& b) { return a.peak_ns < b.peak_ns; });
+  const auto twins = std::unique(
+      fills.begin(), fills.end(),
+      [](const Fill& a, const Fill& b) { return a.peak_ns == b.peak_ns; });
   fills.erase(twins, fills.end());
   if (fills.size() > count) fills.erase(fills.begin() + count, fills.end());
 }
@@ -107,22 +105,26 @@ TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
                       int64_t bound_ns) {
   const int64_t stop_ns = bound_ns + bound_ns / kGoodEnoughDivisor;
   int64_t trials_left = input.request.options.work_budget;
-  Packings packings;
-  FillForTargets(tree, input.table, bound_ns, packings);
+  LevelFiller filler(tree, input.table);
+  Fills fills;
+  FillForTargets(input.table, bound_ns, filler, fills);
   const bool bands =
       tree.num_nodes() + input.table.num_samples() <= kMaxSizeWithBands &&
       FixedCostsAreLarge(input.table);
-  if (bands) FillBands(tree, input.table, bound_ns, packings);
-  KeepBest(bands ? kNumImprovedWithBands : kNumImproved, packings);
-  size_t best = 0;
-  for (size_t k = 0; k < packings.size(); ++k) {
-    ImprovePacking(packings[k], stop_ns, trials_left);
-    if (packings[k].PeakNs() < packings[best].PeakNs()) best = k;
+  if (bands) FillBands(input.table, bound_ns, filler, fills);
+  KeepBest(bands ? kNumImprovedWithBands : kNumImproved, fills);
+  std::optional<TreePacking> best;
+  for (const Fill& fill : fills) {
+    TreePacking packing(tree, input.table, fill);
+    ImprovePacking(packing, stop_ns, trials_left);
+    if (!best.has_value() || packing.PeakNs() < best->PeakNs()) {
+      best = std::move(packing);
+    }
   }
   if (input.table.num_samples() <= kMaxKickedSamples) {
-    KickPacking(packings[best], stop_ns, trials_left);
+    KickPacking(*best, stop_ns, trials_left);
   }
-  return std::move(packings[best]);
+  return *std::move(best);
 }
 
 std::vector<Placement> PlaceOnTree(const PolicyInput& input) {

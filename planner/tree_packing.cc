@@ -3,15 +3,8 @@
 #include <algorithm>
 
 namespace evenstep::planner {
-namespace {
-
-// Bins looked at for one sample. Older ones are nearly full, since long samples
-// come first; the limit keeps a node with very many bins linear.
-constexpr int kMaxBinsTried = 32;
-
-}  // namespace
-
-TreePacking::TreePacking(const BlockTree& tree, const CostTable& table)
+TreePacking::TreePacking(const BlockTree& tree, const CostTable& table,
+                         const Fill& fill)
     : tree_(&tree),
       table_(&table),
       load_ns_(tree.num_nodes(), 0),
@@ -19,7 +12,23 @@ TreePacking::TreePacking(const BlockTree& tree, const CostTable& table)
       samples_(tree.num_nodes()),
       bins_of_node_(tree.num_nodes()),
       bin_of_(table.num_samples(), -1),
-      position_(table.num_samples(), 0) {}
+      position_(table.num_samples(), 0) {
+  bins_.reserve(fill.bin_node.size());
+  for (int node : fill.bin_node) {
+    OpenBin(node);
+    load_ns_[node] += FixedNs(node);
+  }
+  for (int sample = 0; sample < table.num_samples(); ++sample) {
+    PutInBin(fill.bin_of[sample], sample);
+    const int node = bins_[fill.bin_of[sample]].node;
+    load_ns_[node] += SampleNs(node, sample);
+  }
+  // Children come after parents.
+  for (int node = tree.num_nodes() - 1; node > BlockTree::kRoot; --node) {
+    int64_t& above_ns = below_ns_[tree.parent(node)];
+    above_ns = std::max(above_ns, load_ns_[node] + below_ns_[node]);
+  }
+}
 
 int64_t TreePacking::AboveNs(int node) const {
   int64_t above_ns = 0;

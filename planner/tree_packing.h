@@ -16,12 +16,14 @@
 #include "planner/block_tree.h"
 #include "planner/bounds.h"
 #include "planner/evaluate.h"
+#include "planner/level_fill.h"
 
 namespace evenstep::planner {
 
 class TreePacking {
  public:
-  TreePacking(const BlockTree& tree, const CostTable& table);
+  // Starts from a fill.
+  TreePacking(const BlockTree& tree, const CostTable& table, const Fill& fill);
 
   const BlockTree& tree() const { return *tree_; }
   const CostTable& table() const { return *table_; }

@@ -24,6 +24,7 @@ struct PlannedMicroBatch {
   std::vector<int64_t> sample_ids;
   std::vector<int64_t> lengths;  // tokens, parallel to sample_ids
   int recompute_layers = 0;
+  int ulysses_degree = 0;
   int64_t predicted_ns = 0;
 
   bool Contains(int rank) const {

@@ -72,7 +72,7 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
                                   MakeDecoder(ToDecoderConfig(setup.spec)));
         if (!faults.empty()) PlantNotFinite(&engine);
         engine.runner =
-            std::make_unique<StepRunner>(engine.model.get(), groups);
+            std::make_unique<StepRunner>(engine.model.get(), GroupsOf(groups));
         engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
                                                    ToAdamWOptions(setup.spec));
         return absl::OkStatus();

@@ -180,8 +180,9 @@ at::Tensor Decoder::Attention(const DecoderLayer& layer, const Pass& pass,
       at::linear(x_TW, layer.k).view({tokens, config_.kv_heads, head_dim_});
   const at::Tensor v_TGD =
       at::linear(x_TW, layer.v).view({tokens, config_.kv_heads, head_dim_});
-  const at::Tensor out_THD = pass.attention->Attend(
-      Rotate(q_THD, pass.rotary), Rotate(k_TGD, pass.rotary), v_TGD);
+  const at::Tensor out_THD = pass.attention->Attend(Rotate(q_THD, pass.rotary),
+                                                    Rotate(k_TGD, pass.rotary),
+                                                    v_TGD, config_.attention);
   return at::linear(out_THD.reshape({tokens, config_.width}), layer.o);
 }
 

@@ -1,9 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_MODEL_DECODER_H_
 #define EVENSTEP_WORKER_TRAINER_MODEL_DECODER_H_
 
-// The 1D model: a causal decoder with RMSNorm, rotary positions, grouped-query
-// attention, SwiGLU and an untied head (the architecture of Llama). Initial
-// parameters depend on the seed and on each parameter's name alone.
+// The 1D model: a decoder with RMSNorm, rotary positions, grouped-query
+// attention, SwiGLU and an untied head (the architecture of Llama), causal, or
+// with full attention for encoders of sequences. Initial parameters depend on
+// the seed and on each parameter's name alone.
 
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@ struct DecoderConfig {
   double rope_theta = 10000.0;
   double norm_epsilon = 1e-5;
   uint64_t seed = 0;
+  AttentionMask attention = AttentionMask::kCausal;
   // at::kFloat or at::kDouble.
   at::ScalarType dtype = at::kFloat;
 };

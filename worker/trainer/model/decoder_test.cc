@@ -173,14 +173,15 @@ TEST(KernelsTest, AttentionHasTheRightGradientAndNoneForPadding) {
   const at::Tensor v = at::rand({7, 1, 4}, at::kDouble);
   at::Tensor q = at::rand({7, 2, 4}, at::kDouble);
   const Function attend = [&](const at::Tensor& x) {
-    return VarlenAttention(x, k, v, {3, 1, 2});
+    return VarlenAttention(x, k, v, {3, 1, 2}, AttentionMask::kCausal);
   };
   EXPECT_LT(GradientError(attend, q), 1e-7);
   EXPECT_EQ(attend(q)[6].abs().max().item().toDouble(), 0);
   const at::Tensor fixed = q.detach();
   EXPECT_LT(GradientError(
                 [&](const at::Tensor& x) {
-                  return VarlenAttention(fixed, x, v, {3, 1, 2});
+                  return VarlenAttention(fixed, x, v, {3, 1, 2},
+                                         AttentionMask::kCausal);
                 },
                 k.clone()),
             1e-7);

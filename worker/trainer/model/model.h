@@ -28,15 +28,19 @@ struct LayerKind {
   int count = 0;
 };
 
-// Causal attention within each document of the micro-batch. Shapes: T own
-// tokens, H query heads, G key and value heads, D dimension of a head.
+// What a token sees of its own document: itself and what stands before it, or
+// all of it.
+enum class AttentionMask { kCausal, kFull };
+
+// Attention within each document of the micro-batch. Shapes: T own tokens, H
+// query heads, G key and value heads, D dimension of a head.
 class SequenceAttention {
  public:
   virtual ~SequenceAttention() = default;
   // [T, H, D], [T, G, D], [T, G, D] to [T, H, D]; differentiable. Collective
   // over the group of the micro-batch.
   virtual at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
-                            const at::Tensor& v_TGD) = 0;
+                            const at::Tensor& v_TGD, AttentionMask mask) = 0;
 };
 
 struct ForwardOptions {

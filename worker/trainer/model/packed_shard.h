@@ -1,9 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_MODEL_PACKED_SHARD_H_
 #define EVENSTEP_WORKER_TRAINER_MODEL_PACKED_SHARD_H_
 
-// One rank's part of a packed micro-batch: documents laid end to end, padded at
-// the tail to a multiple of the degree, and cut into equal runs of tokens, one
-// a rank. Made by parallel/shard.h, read by models. Plain data.
+// One rank's part of a packed micro-batch: documents laid end to end, padded,
+// and cut into equal shares of tokens, one a rank. Where each token stands is
+// said in parallel/sequence_layout.h; models need not know. Made by
+// parallel/shard.h, read by models. Plain data.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,6 +20,10 @@ struct PackedShard {
   int64_t real_tokens = 0;
   int64_t padded_tokens = 0;
   int degree = 1;
+  // degree = ulysses_degree * gather_degree: ranks that exchange heads, and
+  // parts whose keys and values are gathered.
+  int ulysses_degree = 1;
+  int gather_degree = 1;
   // Own tokens [T], T = padded_tokens / degree, all int64. Positions restart at
   // each document. Targets are data::kIgnoredTarget where there is no loss; so
   // is all padding.

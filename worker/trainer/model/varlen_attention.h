@@ -1,14 +1,16 @@
 #ifndef EVENSTEP_WORKER_TRAINER_MODEL_VARLEN_ATTENTION_H_
 #define EVENSTEP_WORKER_TRAINER_MODEL_VARLEN_ATTENTION_H_
 
-// Causal attention over documents that are packed end to end: each document
-// attends within itself only. One fused attention call per document, results
-// written side by side. Pure functions.
+// Attention over documents that are packed end to end: each document attends
+// within itself only. One fused attention call per document, results written
+// side by side. Pure functions.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
@@ -18,7 +20,8 @@ namespace evenstep::trainer {
 // Differentiable in q, k and v, whose last dimension is dense.
 at::Tensor VarlenAttention(const at::Tensor& q_SHD, const at::Tensor& k_SGD,
                            const at::Tensor& v_SGD,
-                           const std::vector<int64_t>& lengths);
+                           const std::vector<int64_t>& lengths,
+                           AttentionMask mask);
 
 }  // namespace evenstep::trainer
 

@@ -1,54 +1,24 @@
 // Law 2: every plan's gradient equals that of one process over the same
 // samples. The oracle is the slow decoder of testing/oracle.h; float64.
 
-#include "worker/trainer/testing/parity.h"
-
-#include <ATen/ops/mul.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <csignal>
-#include <random>
 #include <utility>
+#include <vector>
+
+#include "worker/trainer/testing/expect_parity.h"
 
 namespace evenstep::trainer {
 namespace {
 
 using testing::BackEnd;
+using testing::ExpectParity;
+using testing::MustRun;
+using testing::OneStep;
 using testing::ParityOptions;
 using testing::ParityReport;
 using testing::RunParity;
-using testing::SmallConfig;
-using testing::TestMicroBatch;
-
-constexpr double kTolerance = 1e-10;
-
-ParityReport MustRun(const ParityOptions& options) {
-  absl::StatusOr<ParityReport> report = RunParity(options);
-  EXPECT_TRUE(report.ok()) << report.status();
-  if (!report.ok()) {
-    ParityReport none;
-    none.loss = none.gradient = none.parameter = INFINITY;
-    return none;
-  }
-  return *std::move(report);
-}
-
-void ExpectParity(const ParityOptions& options) {
-  const ParityReport report = MustRun(options);
-  EXPECT_LE(report.loss, kTolerance);
-  EXPECT_LE(report.gradient, kTolerance);
-  EXPECT_LE(report.parameter, kTolerance);
-}
-
-ParityOptions OneStep(int world, std::vector<TestMicroBatch> micro_batches) {
-  ParityOptions options;
-  options.config = SmallConfig();
-  options.world = world;
-  options.steps = {std::move(micro_batches)};
-  return options;
-}
 
 TEST(ParityTest, OneRankPacksDocumentsOfAnyLength) {
   ExpectParity(OneStep(1, {{0, 1, {5, 1, 2, 17, 3}}, {0, 1, {9}}}));
@@ -118,6 +88,57 @@ TEST(ParityTest, OneKeyValueHeadForAll) {
   ExpectParity(options);
 }
 
+// KV-gather: zigzag shards, any degree.
+TEST(ParityTest, KeysAndValuesAreGatheredAtAnyDegree) {
+  for (int degree : {2, 3, 5, 6, 7, 8}) {
+    SCOPED_TRACE(degree);
+    ExpectParity(OneStep(8, {{0, degree, {31, 1, 2, 17}, 1, 1},
+                             {8 - degree, degree, {3, 40}, 0, 1}}));
+  }
+}
+
+TEST(ParityTest, HeadsAreExchangedWithinPartsAndKeysGatheredAcrossThem) {
+  for (const auto& [degree, ulysses] :
+       std::vector<std::pair<int, int>>{{4, 2}, {6, 2}, {8, 2}, {8, 4}}) {
+    SCOPED_TRACE(degree);
+    ExpectParity(OneStep(8, {{0, degree, {31, 1, 2, 17}, 0, ulysses},
+                             {8 - degree, degree, {3, 40}, 2, ulysses}}));
+  }
+}
+
+TEST(ParityTest, FullAttentionInEveryMode) {
+  for (int ulysses : {1, 2, 4}) {
+    SCOPED_TRACE(ulysses);
+    ParityOptions options = OneStep(
+        4, {{0, 4, {21, 1, 2, 9}, 1, ulysses}, {0, 1, {8, 3}}, {1, 2, {5}}});
+    options.config.attention = AttentionMask::kFull;
+    ExpectParity(options);
+  }
+}
+
+// Padding 33: 10 query heads over 2 key and value heads at degree 5.
+TEST(ParityTest, HeadsThatDoNotDivideAreExpandedOrGathered) {
+  ParityOptions options = OneStep(5, {{0, 5, {13, 6}, 0, 5}});
+  options.config.heads = 10;
+  options.config.width = 20;
+  options.config.kv_heads = 2;
+  EXPECT_EQ(RunParity(options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  options.irregular_heads = IrregularHeads::kExpand;
+  ExpectParity(options);
+  options.irregular_heads = IrregularHeads::kRefuse;
+  options.steps[0][0].ulysses_degree = 1;
+  ExpectParity(options);
+}
+
+TEST(ParityTest, BlocksMayBeginAtAnyRank) {
+  ExpectParity(OneStep(7, {{1, 2, {12, 5}},
+                           {3, 4, {9, 30}},
+                           {2, 3, {14}, 0, 1},
+                           {0, 1, {6}},
+                           {1, 5, {3, 22}, 2, 1}}));
+}
+
 TEST(ParityTest, ParametersAgreeAfterTenSteps) {
   ParityOptions options = OneStep(4, {});
   options.steps.clear();
@@ -146,128 +167,6 @@ TEST(ParityTest, SinglePrecisionStaysWithinRounding) {
   const ParityReport report = MustRun(options);
   EXPECT_LE(report.loss, 1e-6);
   EXPECT_LE(report.gradient, 1e-4);
-}
-
-std::vector<TestMicroBatch> DrawPlan(std::mt19937_64& random, int world) {
-  const auto below = [&random](int n) {
-    return static_cast<int>(random() % static_cast<uint64_t>(n));
-  };
-  std::vector<TestMicroBatch> plan(1 + below(5));
-  for (TestMicroBatch& micro_batch : plan) {
-    const int degree = 1 << below(3);
-    micro_batch.degree = degree <= world ? degree : 1;
-    micro_batch.first_rank =
-        below(world / micro_batch.degree) * micro_batch.degree;
-    micro_batch.recompute_layers = below(3);
-    micro_batch.lengths.resize(1 + below(4));
-    for (int64_t& length : micro_batch.lengths) length = 1 + below(24);
-  }
-  plan.front().lengths.push_back(2);  // at least one trained token
-  return plan;
-}
-
-TEST(ParityTest, RandomPlans) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const int worlds[] = {2, 3, 4, 6, 8};
-    const int world = worlds[seed % 5];
-    ParityOptions options = OneStep(world, DrawPlan(random, world));
-    options.config.kv_heads = 1 << (seed % 3);
-    ExpectParity(options);
-  }
-}
-
-// Planted errors. Each wraps the model as a careless author would write it, and
-// must be reported by the same comparison.
-
-class ModelDecorator : public Model {
- public:
-  explicit ModelDecorator(std::unique_ptr<Model> model)
-      : model_(std::move(model)) {}
-  const std::vector<NamedParameter>& parameters() const override {
-    return model_->parameters();
-  }
-  std::vector<LayerKind> layers() const override { return model_->layers(); }
-
- protected:
-  const std::unique_ptr<Model> model_;
-};
-
-// Each part's own mean, averaged over the parts.
-class MeanOfMeans : public ModelDecorator {
- public:
-  MeanOfMeans(std::unique_ptr<Model> model, double trained_tokens, double parts)
-      : ModelDecorator(std::move(model)),
-        trained_tokens_(trained_tokens),
-        parts_(parts) {}
-  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
-                     const ForwardOptions& options) override {
-    const double own = std::max<double>(1, shard.trained_tokens);
-    return at::mul(model_->Forward(shard, attention, options),
-                   trained_tokens_ / (parts_ * own));
-  }
-
- private:
-  const double trained_tokens_;
-  const double parts_;
-};
-
-class ScaledByDegree : public ModelDecorator {
- public:
-  using ModelDecorator::ModelDecorator;
-  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
-                     const ForwardOptions& options) override {
-    return at::mul(model_->Forward(shard, attention, options),
-                   1.0 / shard.degree);
-  }
-};
-
-// Attention runs over the whole micro-batch as if it were one document.
-class AcrossDocuments : public ModelDecorator {
- public:
-  using ModelDecorator::ModelDecorator;
-  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
-                     const ForwardOptions& options) override {
-    auto& lengths = const_cast<PackedShard&>(shard).document_lengths;
-    lengths = {shard.real_tokens};
-    return model_->Forward(shard, attention, options);
-  }
-};
-
-void ExpectReported(const ParityOptions& options) {
-  const ParityReport report = MustRun(options);
-  EXPECT_GT(report.loss, 1e-6);
-  EXPECT_GT(report.gradient, 1e-4);
-}
-
-TEST(PlantedErrorTest, MeanOfMeansIsReported) {
-  ParityOptions options = OneStep(2, {{0, 1, {11}}, {1, 1, {101}}});
-  ExpectParity(options);
-  options.wrap = [](std::unique_ptr<Model> model) {
-    return std::make_unique<MeanOfMeans>(std::move(model), 110, 2);
-  };
-  ExpectReported(options);
-}
-
-TEST(PlantedErrorTest, AttentionAcrossDocumentsIsReported) {
-  for (int degree : {1, 2}) {
-    ParityOptions options = OneStep(2, {{0, degree, {9, 6, 4}}});
-    ExpectParity(options);
-    options.wrap = [](std::unique_ptr<Model> model) {
-      return std::make_unique<AcrossDocuments>(std::move(model));
-    };
-    ExpectReported(options);
-  }
-}
-
-TEST(PlantedErrorTest, ScaleByDegreeIsReported) {
-  ParityOptions options = OneStep(4, {{0, 4, {21}}, {0, 1, {6}}});
-  ExpectParity(options);
-  options.wrap = [](std::unique_ptr<Model> model) {
-    return std::make_unique<ScaledByDegree>(std::move(model));
-  };
-  ExpectReported(options);
 }
 
 }  // namespace

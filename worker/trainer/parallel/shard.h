@@ -9,15 +9,17 @@
 #include "absl/types/span.h"
 #include "data/dataset.h"
 #include "worker/trainer/model/packed_shard.h"
+#include "worker/trainer/parallel/sequence_layout.h"
 
 namespace evenstep::trainer {
 
-// Part `rank` of `degree` of `samples` packed in order: total length 7 at
+// Share `rank` of `samples` packed in order: under Ulysses, total length 7 at
 // degree 2 is padded to 8, so each rank has 4 tokens, the last one masked.
 // INVALID_ARGUMENT: no samples, an empty one, one whose targets do not match
 // its tokens, or a rank outside the degree.
 absl::StatusOr<PackedShard> MakeShard(
-    absl::Span<const data::SampleTokens> samples, int degree, int rank);
+    absl::Span<const data::SampleTokens> samples, const SequenceLayout& layout,
+    int rank);
 
 }  // namespace evenstep::trainer
 

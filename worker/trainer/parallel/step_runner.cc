@@ -10,8 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
+#include "worker/trainer/parallel/sequence_layout.h"
+#include "worker/trainer/parallel/sequence_parallel.h"
 #include "worker/trainer/parallel/shard.h"
-#include "worker/trainer/parallel/ulysses.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -24,7 +25,8 @@ int64_t NowNs() {
 
 // `attention` knows better when a collective was at fault.
 template <typename Body>
-absl::Status Translate(const UlyssesAttention& attention, const Body& body) {
+absl::Status Translate(const SequenceParallelAttention& attention,
+                       const Body& body) {
   const absl::Status status = CatchTorch("a micro-batch", [&] {
     body();
     return absl::OkStatus();
@@ -65,17 +67,20 @@ absl::StatusOr<std::vector<data::SampleTokens>> ReadSamples(
 
 }  // namespace
 
-StepRunner::StepRunner(Model* model, GroupTree* groups)
-    : model_(model), groups_(groups), gradients_(model->parameters()) {}
+StepRunner::StepRunner(Model* model, StepGroups groups,
+                       const StepRunnerOptions& options)
+    : model_(model),
+      groups_(std::move(groups)),
+      options_(options),
+      gradients_(model->parameters()) {}
 
 absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
                                            const SampleReader& read) {
-  const int rank = groups_->rank();
-  EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_->world_size()));
+  EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_.world->size()));
   gradients_.Zero();
   StepResult result;
   for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
-    if (!plan.micro_batches[i].Contains(rank)) continue;
+    if (!plan.micro_batches[i].Contains(groups_.rank)) continue;
     EVENSTEP_ASSIGN_OR_RETURN(
         MicroBatchResult done,
         RunMicroBatch(plan.micro_batches[i], read, plan.trained_tokens));
@@ -83,11 +88,11 @@ absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
     result.padded_tokens += done.padded_tokens;
     result.micro_batches.push_back(done);
   }
-  const int64_t before_ns = groups_->world().collective_ns();
+  const int64_t before_ns = groups_.world->collective_ns();
   EVENSTEP_RETURN_IF_ERROR(ReduceTotals(plan, &result));
   // All ranks know the same total, so all leave the gradients alone or none.
   if (result.not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
-  result.reduction_ns = groups_->world().collective_ns() - before_ns;
+  result.reduction_ns = groups_.world->collective_ns() - before_ns;
   return result;
 }
 
@@ -97,17 +102,21 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   const int64_t start_ns = NowNs();
   EVENSTEP_ASSIGN_OR_RETURN(
       Communicator * group,
-      groups_->GroupFor(micro_batch.first_rank, micro_batch.degree));
+      groups_.find(micro_batch.first_rank, micro_batch.degree));
   const int64_t before_ns = group->collective_ns();
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
                             ReadSamples(micro_batch, read));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const SequenceLayout layout,
+      MakeLayout(micro_batch.degree, micro_batch.ulysses_degree > 0
+                                         ? micro_batch.ulysses_degree
+                                         : micro_batch.degree));
   PackedShard shard;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("a shard", [&]() -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(
-        shard, MakeShard(samples, micro_batch.degree, group->rank()));
+    EVENSTEP_ASSIGN_OR_RETURN(shard, MakeShard(samples, layout, group->rank()));
     return absl::OkStatus();
   }));
-  UlyssesAttention attention(group, &shard);
+  SequenceParallelAttention attention(group, &shard, options_.irregular_heads);
   MicroBatchResult result;
   EVENSTEP_RETURN_IF_ERROR(Translate(attention, [&] {
     const at::Tensor loss_sum = model_->Forward(
@@ -144,8 +153,7 @@ absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
   not_finite += num_bad_losses;
   std::vector<double> totals = {loss_sum, static_cast<double>(tokens),
                                 static_cast<double>(not_finite)};
-  EVENSTEP_RETURN_IF_ERROR(
-      groups_->world().AllReduceSum(absl::MakeSpan(totals)));
+  EVENSTEP_RETURN_IF_ERROR(groups_.world->AllReduceSum(absl::MakeSpan(totals)));
   result->trained_tokens = static_cast<int64_t>(totals[1]);
   result->not_finite = static_cast<int64_t>(totals[2]);
   result->loss = totals[0] / static_cast<double>(plan.trained_tokens);
@@ -159,7 +167,7 @@ absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
 }
 
 absl::Status StepRunner::ReduceGradients() {
-  return gradients_.AllReduce(groups_->world());
+  return gradients_.AllReduce(*groups_.world);
 }
 
 }  // namespace evenstep::trainer

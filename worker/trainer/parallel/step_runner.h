@@ -16,9 +16,10 @@
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
 #include "wire/step_plan.h"
-#include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/model/model.h"
 #include "worker/trainer/parallel/gradient_buffer.h"
+#include "worker/trainer/parallel/step_groups.h"
+#include "worker/trainer/parallel/ulysses.h"
 
 namespace evenstep::trainer {
 
@@ -51,11 +52,16 @@ struct StepResult {
   std::vector<MicroBatchResult> micro_batches;  // own, in order
 };
 
+struct StepRunnerOptions {
+  IrregularHeads irregular_heads = IrregularHeads::kRefuse;
+};
+
 class StepRunner {
  public:
-  // `model` and `groups` outlive the runner. The parameters' gradients become
-  // views of one buffer that the runner owns.
-  StepRunner(Model* model, GroupTree* groups);
+  // `model` and what `groups` finds outlive the runner. The parameters'
+  // gradients become views of one buffer that the runner owns.
+  StepRunner(Model* model, StepGroups groups,
+             const StepRunnerOptions& options = {});
 
   // Collective over the world: every rank calls it with the same plan, with or
   // without work. Afterwards each parameter's grad() is the step's gradient, if
@@ -78,7 +84,8 @@ class StepRunner {
   absl::Status ReduceTotals(const wire::StepPlan& plan, StepResult* result);
 
   Model* const model_;
-  GroupTree* const groups_;
+  const StepGroups groups_;
+  const StepRunnerOptions options_;
   GradientBuffer gradients_;
 };
 

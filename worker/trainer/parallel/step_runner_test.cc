@@ -113,7 +113,7 @@ std::vector<Outcome> RunPlan(const wire::StepPlan& plan,
     EVENSTEP_ASSIGN_OR_RETURN(auto groups,
                               GroupTree::Build(*factory, 1, rank, world));
     ModelType model;
-    StepRunner runner(&model, groups.get());
+    StepRunner runner(&model, GroupsOf(groups.get()));
     auto result = runner.Run(plan, read);
     Outcome& outcome = outcomes[rank];
     outcome.status = result.status();
@@ -317,7 +317,7 @@ absl::StatusOr<data::SampleTokens> ReadRandom(int64_t id) {
 TEST(StepRunnerTest, RecomputeGivesTheSameBits) {
   const auto statuses =
       WithDecoder(2, [](Model& model, GroupTree& groups) -> absl::Status {
-        StepRunner runner(&model, &groups);
+        StepRunner runner(&model, GroupsOf(&groups));
         std::vector<std::vector<float>> gradients;
         for (int layers : {0, 1, 2}) {
           auto shared = MicroBatch(0, 2, {9, 4, 18});
@@ -340,7 +340,7 @@ TEST(StepRunnerTest, RecomputeGivesTheSameBits) {
 TEST(StepRunnerTest, TimesInCollectivesArePartOfTheTotal) {
   const auto statuses =
       WithDecoder(2, [](Model& model, GroupTree& groups) -> absl::Status {
-        StepRunner runner(&model, &groups);
+        StepRunner runner(&model, GroupsOf(&groups));
         EVENSTEP_ASSIGN_OR_RETURN(
             StepResult result,
             runner.Run(Plan(2, 14,
@@ -365,7 +365,7 @@ TEST(StepRunnerTest, AnAbortDuringAttentionEndsTheStep) {
           over.WaitForNotification();
           return absl::OkStatus();
         }
-        StepRunner runner(&model, &groups);
+        StepRunner runner(&model, GroupsOf(&groups));
         std::thread killer([&] { groups.Abort("a node was lost"); });
         const absl::Status status =
             runner.Run(Plan(2, 8, {MicroBatch(0, 2, {9})}), ReadRandom)
@@ -381,7 +381,7 @@ TEST(StepRunnerTest, AnAbortDuringAttentionEndsTheStep) {
 TEST(StepRunnerTest, HeadsThatDoNotDivideAreRefusedWithTheNumbers) {
   const auto statuses =
       WithDecoder(8, [](Model& model, GroupTree& groups) -> absl::Status {
-        StepRunner runner(&model, &groups);
+        StepRunner runner(&model, GroupsOf(&groups));
         return runner.Run(Plan(8, 8, {MicroBatch(0, 8, {9})}), ReadRandom)
             .status();
       });
@@ -395,13 +395,20 @@ TEST(StepRunnerTest, HeadsThatDoNotDivideAreRefusedWithTheNumbers) {
 // Padding 33 and 34.
 TEST(CheckHeadsTest, DegreesFollowTheHeads) {
   for (int degree : {1, 2, 4, 8, 40}) {
-    EXPECT_TRUE(CheckHeads(40, 8, degree).ok()) << degree;
+    EXPECT_TRUE(CheckHeads(40, 8, degree, IrregularHeads::kRefuse).ok())
+        << degree;
   }
   for (int degree : {3, 5, 10, 20}) {
-    EXPECT_FALSE(CheckHeads(40, 8, degree).ok()) << degree;
+    EXPECT_FALSE(CheckHeads(40, 8, degree, IrregularHeads::kRefuse).ok())
+        << degree;
   }
-  EXPECT_TRUE(CheckHeads(12, 12, 4).ok());
-  EXPECT_FALSE(CheckHeads(28, 28, 8).ok());
+  EXPECT_TRUE(CheckHeads(12, 12, 4, IrregularHeads::kRefuse).ok());
+  EXPECT_FALSE(CheckHeads(28, 28, 8, IrregularHeads::kRefuse).ok());
+  for (int degree : {5, 10, 20}) {
+    EXPECT_TRUE(CheckHeads(40, 8, degree, IrregularHeads::kExpand).ok());
+  }
+  EXPECT_FALSE(CheckHeads(40, 8, 3, IrregularHeads::kExpand).ok());
+  EXPECT_FALSE(CheckHeads(28, 28, 8, IrregularHeads::kExpand).ok());
 }
 
 std::vector<int64_t> Values(const at::Tensor& x) {
@@ -412,8 +419,8 @@ std::vector<int64_t> Values(const at::Tensor& x) {
 TEST(MakeShardTest, ThePaddedTailIsMasked) {
   const std::vector<data::SampleTokens> samples = {
       {{5, 6, 7}, {6, 7, data::kIgnoredTarget}}, {{1, 2, 3, 4}, {2, 3, 4, 9}}};
-  const auto first = MakeShard(samples, 2, 0);
-  const auto second = MakeShard(samples, 2, 1);
+  const auto first = MakeShard(samples, {.ulysses = 2}, 0);
+  const auto second = MakeShard(samples, {.ulysses = 2}, 1);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->padded_tokens, 8);
   EXPECT_EQ(first->real_tokens, 7);
@@ -433,15 +440,36 @@ TEST(MakeShardTest, PaddingFollowsTheDegree) {
   const std::vector<data::SampleTokens> samples = {Masked(698, 698)};
   for (const auto& [degree, padded] :
        std::vector<std::pair<int, int64_t>>{{1, 698}, {4, 700}, {8, 704}}) {
-    EXPECT_EQ(MakeShard(samples, degree, 0)->padded_tokens, padded);
+    EXPECT_EQ(MakeShard(samples, {.ulysses = degree}, 0)->padded_tokens,
+              padded);
   }
 }
 
+// Padding 30 under zigzag: the tail of the document is masked, and nobody's
+// trained token.
+TEST(MakeShardTest, ZigzagSharesChunksFromBothEnds) {
+  data::SampleTokens sample;
+  for (int i = 0; i < 7; ++i) {
+    sample.tokens.push_back(i + 1);
+    sample.targets.push_back(i + 2);
+  }
+  const auto first = MakeShard({sample}, {.gather = 2}, 0);
+  const auto second = MakeShard({sample}, {.gather = 2}, 1);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->padded_tokens, 8);
+  EXPECT_THAT(Values(first->tokens_T), ElementsAre(1, 2, 7, 0));
+  EXPECT_THAT(Values(first->positions_T), ElementsAre(0, 1, 6, 0));
+  EXPECT_THAT(Values(first->targets_T), ElementsAre(2, 3, 8, -100));
+  EXPECT_THAT(Values(second->positions_T), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(first->trained_tokens + second->trained_tokens, 7);
+}
+
 TEST(MakeShardTest, BadSamplesAreRefused) {
-  EXPECT_FALSE(MakeShard({}, 1, 0).ok());
-  EXPECT_FALSE(MakeShard({data::SampleTokens{}}, 1, 0).ok());
-  EXPECT_FALSE(MakeShard({data::SampleTokens{{1, 2}, {2}}}, 1, 0).ok());
-  EXPECT_FALSE(MakeShard({Masked(4, 4)}, 2, 2).ok());
+  EXPECT_FALSE(MakeShard({}, {.ulysses = 1}, 0).ok());
+  EXPECT_FALSE(MakeShard({data::SampleTokens{}}, {.ulysses = 1}, 0).ok());
+  EXPECT_FALSE(
+      MakeShard({data::SampleTokens{{1, 2}, {2}}}, {.ulysses = 1}, 0).ok());
+  EXPECT_FALSE(MakeShard({Masked(4, 4)}, {.ulysses = 2}, 2).ok());
 }
 
 }  // namespace

@@ -5,13 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "worker/trainer/model/varlen_attention.h"
 
 // Shapes: P ranks, T own tokens, S = P T all tokens, H query heads, G key and
 // value heads, D dimension of a head; h = H / P query heads and g = max(1, G /
@@ -19,35 +14,13 @@
 
 namespace evenstep::trainer {
 
-// What autograd's functions need of an UlyssesAttention.
-struct UlyssesExchange {
-  // Equal parts of a dense tensor to and from each rank. Throws on errors.
-  static at::Tensor AllToAll(UlyssesAttention* attention,
-                             const at::Tensor& send_P) {
-    at::Tensor recv_P = at::empty(send_P.sizes(), send_P.options());
-    const std::vector<int64_t> bytes(
-        send_P.size(0), static_cast<int64_t>(send_P.nbytes()) / send_P.size(0));
-    absl::Status status = attention->group_->AllToAllv(
-        send_P.const_data_ptr(), bytes, recv_P.mutable_data_ptr(), bytes);
-    if (!status.ok()) Fail(attention, std::move(status));
-    return recv_P;
-  }
-
-  [[noreturn]] static void Fail(UlyssesAttention* attention,
-                                absl::Status status) {
-    if (attention->status_.ok()) attention->status_ = std::move(status);
-    throw std::runtime_error(std::string(attention->status_.message()));
-  }
-};
-
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-UlyssesAttention* AttentionOf(AutogradContext* ctx) {
-  return reinterpret_cast<UlyssesAttention*>(
-      ctx->saved_data["attention"].toInt());
+RankSubset* RanksOf(AutogradContext* ctx) {
+  return reinterpret_cast<RankSubset*>(ctx->saved_data["ranks"].toInt());
 }
 
 // [T, N, D] into heads [first, first + n) of [P, T, C, D]: rank p gets its n of
@@ -86,16 +59,17 @@ at::Tensor UnpackHeads(const at::Tensor& packed_PTCD, int64_t first, int64_t n,
 }
 
 // Own tokens of all heads to all tokens of own heads.
-class ScatterHeads : public torch::autograd::Function<ScatterHeads> {
+class ScatterFunction : public torch::autograd::Function<ScatterFunction> {
  public:
   static variable_list forward(AutogradContext* ctx, const at::Tensor& q_THD,
                                const at::Tensor& k_TGD, const at::Tensor& v_TGD,
-                               int64_t ranks, UlyssesAttention* attention) {
+                               RankSubset* subset) {
+    const int64_t ranks = subset->size();
     const int64_t tokens = q_THD.size(0);
     const int64_t dim = q_THD.size(2);
     const int64_t h = q_THD.size(1) / ranks;
     const int64_t g = std::max<int64_t>(1, k_TGD.size(1) / ranks);
-    ctx->saved_data["attention"] = reinterpret_cast<int64_t>(attention);
+    ctx->saved_data["ranks"] = reinterpret_cast<int64_t>(subset);
     ctx->saved_data["heads"] = q_THD.size(1);
     ctx->saved_data["kv_heads"] = k_TGD.size(1);
     const at::Tensor send_PTCD =
@@ -103,8 +77,7 @@ class ScatterHeads : public torch::autograd::Function<ScatterHeads> {
     PackHeads(q_THD, 0, h, send_PTCD);
     PackHeads(k_TGD, h, g, send_PTCD);
     PackHeads(v_TGD, h + g, g, send_PTCD);
-    const at::Tensor all_SCD =
-        UlyssesExchange::AllToAll(attention, send_PTCD).flatten(0, 1);
+    const at::Tensor all_SCD = subset->AllToAll(send_PTCD).flatten(0, 1);
     return {all_SCD.narrow(1, 0, h), all_SCD.narrow(1, h, g),
             all_SCD.narrow(1, h + g, g)};
   }
@@ -123,78 +96,72 @@ class ScatterHeads : public torch::autograd::Function<ScatterHeads> {
     send_SCD.narrow(1, 0, h).copy_(gradients[0]);
     send_SCD.narrow(1, h, g).copy_(gradients[1]);
     send_SCD.narrow(1, h + g, g).copy_(gradients[2]);
-    const at::Tensor packed_PTCD = UlyssesExchange::AllToAll(
-        AttentionOf(ctx),
+    const at::Tensor packed_PTCD = RanksOf(ctx)->AllToAll(
         send_SCD.view({ranks, all_tokens / ranks, h + 2 * g, dim}));
     return {UnpackHeads(packed_PTCD, 0, h, heads),
             UnpackHeads(packed_PTCD, h, g, kv_heads),
-            UnpackHeads(packed_PTCD, h + g, g, kv_heads), at::Tensor(),
-            at::Tensor()};
+            UnpackHeads(packed_PTCD, h + g, g, kv_heads), at::Tensor()};
   }
 };
 
 // All tokens of own heads, [S, h, D], to own tokens of all heads, [T, H, D].
-class GatherHeads : public torch::autograd::Function<GatherHeads> {
+class GatherFunction : public torch::autograd::Function<GatherFunction> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& out_ShD,
-                            int64_t ranks, UlyssesAttention* attention) {
-    ctx->saved_data["attention"] = reinterpret_cast<int64_t>(attention);
-    ctx->saved_data["ranks"] = ranks;
+                            RankSubset* subset) {
+    const int64_t ranks = subset->size();
+    ctx->saved_data["ranks"] = reinterpret_cast<int64_t>(subset);
     const int64_t tokens = out_ShD.size(0) / ranks;
     const int64_t h = out_ShD.size(1);
     const int64_t dim = out_ShD.size(2);
-    const at::Tensor by_rank_PThD = UlyssesExchange::AllToAll(
-        attention, out_ShD.contiguous().view({ranks, tokens, h, dim}));
+    const at::Tensor by_rank_PThD =
+        subset->AllToAll(out_ShD.reshape({ranks, tokens, h, dim}));
     return by_rank_PThD.transpose(0, 1).reshape({tokens, ranks * h, dim});
   }
 
   static variable_list backward(AutogradContext* ctx,
                                 const variable_list& gradients) {
-    const int64_t ranks = ctx->saved_data["ranks"].toInt();
+    const int64_t ranks = RanksOf(ctx)->size();
     const int64_t tokens = gradients[0].size(0);
     const int64_t h = gradients[0].size(1) / ranks;
     const int64_t dim = gradients[0].size(2);
-    const at::Tensor send_PThD = gradients[0]
-                                     .reshape({tokens, ranks, h, dim})
-                                     .transpose(0, 1)
-                                     .contiguous();
-    return {
-        UlyssesExchange::AllToAll(AttentionOf(ctx), send_PThD).flatten(0, 1),
-        at::Tensor(), at::Tensor()};
+    const at::Tensor send_PThD =
+        gradients[0].reshape({tokens, ranks, h, dim}).transpose(0, 1);
+    return {RanksOf(ctx)->AllToAll(send_PThD).flatten(0, 1), at::Tensor()};
   }
 };
 
 }  // namespace
 
-absl::Status CheckHeads(int64_t heads, int64_t kv_heads, int64_t degree) {
+absl::Status CheckHeads(int64_t heads, int64_t kv_heads, int64_t degree,
+                        IrregularHeads irregular) {
+  const bool regular = kv_heads % degree == 0 || degree % kv_heads == 0;
   if (heads % degree == 0 &&
-      (kv_heads % degree == 0 || degree % kv_heads == 0)) {
+      (regular || irregular == IrregularHeads::kExpand)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "degree ", degree, " does not fit ", heads, " query heads and ", kv_heads,
       " key and value heads: it must divide the first, and divide or be a "
-      "multiple of the second"));
+      "multiple of the second, unless those are expanded"));
 }
 
-UlyssesAttention::UlyssesAttention(Communicator* group,
-                                   const PackedShard* shard)
-    : group_(group), shard_(shard) {}
+OwnHeads ScatterHeads(const at::Tensor& q_THD, const at::Tensor& k_TGD,
+                      const at::Tensor& v_TGD, RankSubset* ranks) {
+  const int64_t kv_heads = k_TGD.size(1);
+  const bool regular =
+      kv_heads % ranks->size() == 0 || ranks->size() % kv_heads == 0;
+  const auto expanded = [&](const at::Tensor& x_TGD) {
+    return regular ? x_TGD
+                   : x_TGD.repeat_interleave(q_THD.size(1) / kv_heads, 1);
+  };
+  const variable_list own =
+      ScatterFunction::apply(q_THD, expanded(k_TGD), expanded(v_TGD), ranks);
+  return {own[0], own[1], own[2]};
+}
 
-at::Tensor UlyssesAttention::Attend(const at::Tensor& q_THD,
-                                    const at::Tensor& k_TGD,
-                                    const at::Tensor& v_TGD) {
-  const int64_t ranks = shard_->degree;
-  if (ranks == 1) {
-    return VarlenAttention(q_THD, k_TGD, v_TGD, shard_->document_lengths);
-  }
-  absl::Status status = CheckHeads(q_THD.size(1), k_TGD.size(1), ranks);
-  if (!status.ok()) UlyssesExchange::Fail(this, std::move(status));
-  const variable_list all =
-      ScatterHeads::apply(q_THD, k_TGD, v_TGD, ranks, this);
-  const at::Tensor out_ShD =
-      VarlenAttention(all[0], all[1], all[2], shard_->document_lengths);
-  return GatherHeads::apply(out_ShD, ranks, this);
+at::Tensor GatherHeads(const at::Tensor& out_ShD, RankSubset* ranks) {
+  return GatherFunction::apply(out_ShD, ranks);
 }
 
 }  // namespace evenstep::trainer

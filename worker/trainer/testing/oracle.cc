@@ -50,9 +50,11 @@ at::Tensor Attention(const DecoderConfig& config, const Weights& weights,
       project("v_proj.weight", config.kv_heads).repeat_interleave(shared, 1);
   at::Tensor scores =
       at::einsum("qhd,khd->hqk", {q, k}) / std::sqrt(static_cast<double>(dim));
-  const at::Tensor future =
-      at::ones({length, length}, at::kBool).triu(/*diagonal=*/1);
-  scores = scores.masked_fill(future, -INFINITY);
+  if (config.attention == AttentionMask::kCausal) {
+    const at::Tensor future =
+        at::ones({length, length}, at::kBool).triu(/*diagonal=*/1);
+    scores = scores.masked_fill(future, -INFINITY);
+  }
   const at::Tensor out =
       at::einsum("hqk,khd->qhd", {at::softmax(scores, -1), v});
   return out.reshape({length, config.width})

@@ -2,8 +2,8 @@
 #define EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_
 
 // Runs a plan on ranks that are threads, runs the oracle over the same samples,
-// and says how far apart they are. A model may be wrapped, so that a planted
-// error shows that the comparison bites. For tests.
+// and says how far apart they are. Model and groups may be wrapped, so that a
+// planted error shows that the comparison bites. For tests.
 
 #include <cstdint>
 #include <functional>
@@ -24,10 +24,13 @@ struct TestMicroBatch {
   int degree = 1;
   std::vector<int64_t> lengths;
   int recompute_layers = 0;
+  int ulysses_degree = 0;  // 0: the whole degree
 };
 
 using ModelWrapper =
     std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)>;
+using GroupWrapper = std::function<std::unique_ptr<Communicator>(
+    std::unique_ptr<Communicator> group)>;
 // Tokens of a sample, by id and length.
 using SampleMaker =
     std::function<data::SampleTokens(int64_t id, int64_t length)>;
@@ -38,8 +41,10 @@ struct ParityOptions {
   // One list per step.
   std::vector<std::vector<TestMicroBatch>> steps;
   BackEnd back_end = BackEnd::kInProcess;
-  ModelWrapper wrap;   // empty: none
-  SampleMaker sample;  // empty: RandomSample with config.vocab
+  IrregularHeads irregular_heads = IrregularHeads::kRefuse;
+  ModelWrapper wrap;        // empty: none
+  GroupWrapper wrap_group;  // of micro-batches; empty: none
+  SampleMaker sample;       // empty: RandomSample with config.vocab
 };
 
 // Largest differences over all steps, ranks and parameters, each relative to

@@ -1,0 +1,211 @@
+// Errors that others have made, planted: each must be reported by the same
+// comparison that finds the engine right. A model or a group is wrapped as a
+// careless author would write it.
+
+#include <ATen/ops/mul.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "worker/trainer/testing/expect_parity.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using testing::ExpectParity;
+using testing::MustRun;
+using testing::OneStep;
+using testing::ParityOptions;
+using testing::ParityReport;
+
+class ModelDecorator : public Model {
+ public:
+  explicit ModelDecorator(std::unique_ptr<Model> model)
+      : model_(std::move(model)) {}
+  const std::vector<NamedParameter>& parameters() const override {
+    return model_->parameters();
+  }
+  std::vector<LayerKind> layers() const override { return model_->layers(); }
+
+ protected:
+  const std::unique_ptr<Model> model_;
+};
+
+// Each part's own mean, averaged over the parts.
+class MeanOfMeans : public ModelDecorator {
+ public:
+  MeanOfMeans(std::unique_ptr<Model> model, double trained_tokens, double parts)
+      : ModelDecorator(std::move(model)),
+        trained_tokens_(trained_tokens),
+        parts_(parts) {}
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    const double own = std::max<double>(1, shard.trained_tokens);
+    return at::mul(model_->Forward(shard, attention, options),
+                   trained_tokens_ / (parts_ * own));
+  }
+
+ private:
+  const double trained_tokens_;
+  const double parts_;
+};
+
+class ScaledByDegree : public ModelDecorator {
+ public:
+  using ModelDecorator::ModelDecorator;
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    return at::mul(model_->Forward(shard, attention, options),
+                   1.0 / shard.degree);
+  }
+};
+
+// Attention runs over the whole micro-batch as if it were one document.
+class AcrossDocuments : public ModelDecorator {
+ public:
+  using ModelDecorator::ModelDecorator;
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    auto& lengths = const_cast<PackedShard&>(shard).document_lengths;
+    lengths = {shard.real_tokens};
+    return model_->Forward(shard, attention, options);
+  }
+};
+
+// Passes everything on to the group but what a planted error changes.
+class GroupDecorator : public Communicator {
+ public:
+  explicit GroupDecorator(std::unique_ptr<Communicator> group)
+      : group_(std::move(group)) {}
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
+                         void* recv,
+                         absl::Span<const int64_t> recv_bytes) override {
+    return group_->AllToAllv(send, send_bytes, recv, recv_bytes);
+  }
+  absl::Status AllGatherv(const void* send, void* recv,
+                          absl::Span<const int64_t> recv_bytes) override {
+    return group_->AllGatherv(send, recv, recv_bytes);
+  }
+  absl::Status AllReduceSum(absl::Span<float> values) override {
+    return group_->AllReduceSum(values);
+  }
+  absl::Status AllReduceSum(absl::Span<double> values) override {
+    return group_->AllReduceSum(values);
+  }
+  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
+    return group_->AllReduceSum(values);
+  }
+  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
+    return group_->AllReduceMin(values);
+  }
+  absl::Status Broadcast(void* data, int64_t bytes, int root) override {
+    return group_->Broadcast(data, bytes, root);
+  }
+  absl::Status Barrier() override { return group_->Barrier(); }
+  void Abort(absl::string_view why) override { group_->Abort(why); }
+  int64_t collective_ns() const override { return group_->collective_ns(); }
+
+ protected:
+  const std::unique_ptr<Communicator> group_;
+};
+
+// Keys and values of the parts are laid down in the wrong order: the zigzag is
+// undone as if parts were runs from the other end.
+class ReversedParts : public GroupDecorator {
+ public:
+  using GroupDecorator::GroupDecorator;
+  absl::Status AllGatherv(const void* send, void* recv,
+                          absl::Span<const int64_t> recv_bytes) override {
+    absl::Status status = group_->AllGatherv(send, recv, recv_bytes);
+    char* const parts = static_cast<char*>(recv);
+    const int64_t bytes = recv_bytes[0];
+    for (int p = 0; p < size() / 2; ++p) {
+      std::swap_ranges(parts + p * bytes, parts + (p + 1) * bytes,
+                       parts + (size() - 1 - p) * bytes);
+    }
+    return status;
+  }
+};
+
+// Each part keeps its own gradient of keys and values, without the others'.
+class UnreducedKeyGradients : public GroupDecorator {
+ public:
+  using GroupDecorator::GroupDecorator;
+  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
+                         void* recv,
+                         absl::Span<const int64_t> recv_bytes) override {
+    absl::Status status = group_->AllToAllv(send, send_bytes, recv, recv_bytes);
+    char* part = static_cast<char*>(recv);
+    for (int p = 0; p < size(); ++p) {
+      if (p != rank()) std::memset(part, 0, recv_bytes[p]);
+      part += recv_bytes[p];
+    }
+    return status;
+  }
+};
+
+void ExpectReported(const ParityOptions& options) {
+  const ParityReport report = MustRun(options);
+  EXPECT_GT(report.loss, 1e-6);
+  EXPECT_GT(report.gradient, 1e-4);
+}
+
+TEST(PlantedErrorTest, MeanOfMeansIsReported) {
+  ParityOptions options = OneStep(2, {{0, 1, {11}}, {1, 1, {101}}});
+  ExpectParity(options);
+  options.wrap = [](std::unique_ptr<Model> model) {
+    return std::make_unique<MeanOfMeans>(std::move(model), 110, 2);
+  };
+  ExpectReported(options);
+}
+
+TEST(PlantedErrorTest, AttentionAcrossDocumentsIsReported) {
+  for (int degree : {1, 2}) {
+    ParityOptions options = OneStep(2, {{0, degree, {9, 6, 4}}});
+    ExpectParity(options);
+    options.wrap = [](std::unique_ptr<Model> model) {
+      return std::make_unique<AcrossDocuments>(std::move(model));
+    };
+    ExpectReported(options);
+  }
+}
+
+TEST(PlantedErrorTest, AZigzagInTheWrongOrderIsReported) {
+  ParityOptions options = OneStep(3, {{0, 3, {25, 14}, 0, 1}});
+  ExpectParity(options);
+  options.wrap_group = [](std::unique_ptr<Communicator> group) {
+    return std::make_unique<ReversedParts>(std::move(group));
+  };
+  ExpectReported(options);
+}
+
+// The loss is right, so only gradients can tell.
+TEST(PlantedErrorTest, AMissingSumOfKeyGradientsIsReported) {
+  ParityOptions options = OneStep(3, {{0, 3, {25, 14}, 0, 1}});
+  ExpectParity(options);
+  options.wrap_group = [](std::unique_ptr<Communicator> group) {
+    return std::make_unique<UnreducedKeyGradients>(std::move(group));
+  };
+  const ParityReport report = MustRun(options);
+  EXPECT_LE(report.loss, testing::kParityTolerance);
+  EXPECT_GT(report.gradient, 1e-4);
+}
+
+TEST(PlantedErrorTest, ScaleByDegreeIsReported) {
+  ParityOptions options = OneStep(4, {{0, 4, {21}}, {0, 1, {6}}});
+  ExpectParity(options);
+  options.wrap = [](std::unique_ptr<Model> model) {
+    return std::make_unique<ScaledByDegree>(std::move(model));
+  };
+  ExpectReported(options);
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -1,0 +1,50 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PARALLEL_SEQUENCE_PARALLEL_H_
+#define EVENSTEP_WORKER_TRAINER_PARALLEL_SEQUENCE_PARALLEL_H_
+
+// Attention over a micro-batch whose tokens are spread over its group: an
+// exchange of heads inside u ranks around a gather of keys and values across c
+// parts (sequence_layout.h); either may be absent. One object serves one
+// micro-batch, in all its layers, forward and backward. Main thread.
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "worker/trainer/comm/communicator.h"
+#include "worker/trainer/model/model.h"
+#include "worker/trainer/model/packed_shard.h"
+#include "worker/trainer/parallel/gather_attention.h"
+#include "worker/trainer/parallel/rank_subset.h"
+#include "worker/trainer/parallel/ulysses.h"
+
+namespace evenstep::trainer {
+
+class SequenceParallelAttention : public SequenceAttention {
+ public:
+  // Both outlive this object, and it outlives the graph. The group has
+  // shard.degree ranks; alone, nothing is exchanged.
+  SequenceParallelAttention(Communicator* group, const PackedShard* shard,
+                            IrregularHeads irregular_heads);
+
+  // Throws after an error, forward or backward, since autograd knows nothing
+  // else; status() then holds it.
+  at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
+                    const at::Tensor& v_TGD, AttentionMask mask) override;
+
+  // The first error of a collective, or of heads that do not fit.
+  const absl::Status& status() const;
+
+ private:
+  // Over the rows of this rank's part, which holds all its tokens.
+  at::Tensor AttendInPart(const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, AttentionMask mask);
+
+  const PackedShard* const shard_;
+  const IrregularHeads irregular_heads_;
+  RankSubset part_;         // ranks of this rank's part, which exchange heads
+  RankSubset peers_;        // the same place in every part
+  GatherPlan gather_plan_;  // if there is more than one part
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PARALLEL_SEQUENCE_PARALLEL_H_

@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "client/cli/commands.h"
 #include "client/cli/local/local_command.h"
+#include "client/cli/plan_command.h"
 #include "jobspec/presets.h"
 
 namespace evenstep::cli {
@@ -23,6 +24,7 @@ using Runner = std::function<ExitCode()>;
 
 constexpr char kExamples[] = R"(Examples:
   evenstep local --data text:/usr/include     train a small model here and now
+  evenstep plan --lengths wikipedia --gpus 64 compare policies, no GPU needed
   evenstep submit job.yaml                    train on a cluster, and wait
   evenstep submit job.yaml --set steps=500 --no-wait
   evenstep logs -f JOB                        follow what the ranks say
@@ -47,6 +49,16 @@ constexpr char kLocalExamples[] = R"(Examples:
 
 Leaves model.safetensors, loss.csv, summary.json, job.yaml and logs/ in the
 output folder. Ctrl-C stops the job after the step that runs now.)";
+
+constexpr char kPlanExamples[] = R"(Examples:
+  evenstep plan --lengths wikipedia --gpus 64
+  evenstep plan --lengths lengths.txt --gpus 64 --report plan.html
+  evenstep plan --data text:/data/books --samples 64 --gpus 8 --policy even
+  evenstep plan --lengths long --gpus-per-node 7,8 --sync per_round -o json
+  evenstep plan --lengths - --gpus 8 --costs flexsp-7b-a100 --show-plan <lengths
+
+Times are predictions of a cost model. Exit code 5: no policy has a plan; the
+reason says what would make one.)";
 
 constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB
@@ -119,6 +131,7 @@ class CommandLine {
     AddGlobal(&app_, &global_);
     AddSubmit();
     AddLocal();
+    AddPlan();
     AddReaders();
     AddStreams();
     AddControls();
@@ -226,6 +239,15 @@ class CommandLine {
         ->type_name("FILE");
     command->add_flag("--keep", local_.keep,
                       "Keep the private folder: store, index and sockets");
+  }
+
+  void AddPlan() {
+    AddPlanFlags(
+        Add(
+            "plan", "Compare how policies would run a step; needs no cluster",
+            [this] { return PlanStep(environment_, global_, plan_); },
+            kPlanExamples),
+        &plan_);
   }
 
   void AddReaders() {
@@ -358,6 +380,7 @@ class CommandLine {
   WaitCommand wait_;
   VersionCommand version_;
   LocalCommand local_;
+  PlanCommand plan_;
   std::string job_id_;
 };
 

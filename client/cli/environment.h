@@ -6,6 +6,7 @@
 // outlives every command. Commands run on one thread.
 
 #include <functional>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <stop_token>
@@ -21,6 +22,7 @@ struct Environment {
 
   std::ostream& out;  // answers: what was asked for
   std::ostream& err;  // messages: progress, warnings, errors
+  std::istream* in = nullptr;  // what "-" reads; none in most tests
   int out_errno = 0;  // of the first answer that could not be written
   bool out_is_terminal = false;
   bool err_is_terminal = false;

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
                                       },
                                   .on_reload = {}});
   Environment environment(std::cout, std::cerr);
+  environment.in = &std::cin;
   environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   environment.err_is_terminal = isatty(STDERR_FILENO) == 1;
   environment.colour = ColourAllowed();

@@ -1,0 +1,47 @@
+#ifndef EVENSTEP_CLIENT_CLI_PLAN_COMMAND_H_
+#define EVENSTEP_CLIENT_CLI_PLAN_COMMAND_H_
+
+// `evenstep plan`: how a step would run, by every policy, without a cluster.
+// The flags, and what is done with them; the work itself is in client/plan.
+// Runs on the main thread, and on as many more as asked for.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/cli/environment.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/output.h"
+#include "client/plan/length_source.h"
+#include "client/plan/plan_setup.h"
+#include "planner/simulator.h"
+
+namespace CLI {
+class App;
+}
+
+namespace evenstep::cli {
+
+struct PlanCommand {
+  plan::LengthSource lengths;
+  plan::PlanSetup setup;
+  std::string policy = "all";
+  int num_threads = 1;
+  bool show_plan = false;
+  std::string report;  // file
+
+  // The simulation; it runs if any of these is set.
+  planner::Hardware hardware;
+  std::map<int, double> slow_ranks;
+  std::string true_costs;
+  bool simulate = false;
+};
+
+void AddPlanFlags(CLI::App* app, PlanCommand* command);
+
+ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
+                  const PlanCommand& command);
+
+}  // namespace evenstep::cli
+
+#endif  // EVENSTEP_CLIENT_CLI_PLAN_COMMAND_H_

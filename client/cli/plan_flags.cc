@@ -1,0 +1,184 @@
+#include <functional>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_split.h"
+#include "base/parse_value.h"
+#include "client/cli/plan_command.h"
+
+namespace evenstep::cli {
+namespace {
+
+using plan::PlanSetup;
+
+// Reads "R=NUMBER" into a map; CLI11 shows the message of the exception.
+void ReadRankNumbers(const std::vector<std::string>& texts,
+                     std::map<int, double>* numbers) {
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(text, absl::MaxSplits('=', 1));
+    int rank = 0;
+    double number = 0;
+    if (!ParseValue(parts.first, &rank).ok() ||
+        !ParseValue(parts.second, &number).ok()) {
+      throw CLI::ValidationError("'" + text + "' is not RANK=NUMBER");
+    }
+    (*numbers)[rank] = number;
+  }
+}
+
+void AddRankNumbers(CLI::App* app, const std::string& name,
+                    std::map<int, double>* target, const std::string& help) {
+  app->add_option_function<std::vector<std::string>>(
+         name,
+         [target](const std::vector<std::string>& texts) {
+           ReadRankNumbers(texts, target);
+         },
+         help)
+      ->type_name("RANK=NUMBER")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
+template <typename T>
+void AddChoice(CLI::App* app, const std::string& name, T* target,
+               const std::map<std::string, T>& values,
+               const std::string& help) {
+  app->add_option_function<std::string>(
+         name,
+         [target, values](const std::string& text) {
+           *target = values.at(text);
+         },
+         help)
+      ->check(CLI::IsMember(values))
+      ->type_name("NAME");
+}
+
+void AddLengthFlags(CLI::App* app, PlanCommand* command) {
+  app->add_option("--lengths", command->lengths.lengths,
+                  "Lengths of the step: a file (one a line), - for stdin, or a "
+                  "law: short, balanced, long, wikipedia, "
+                  "lognormal(mean,sigma,min,max)")
+      ->type_name("FILE|LAW");
+  app->add_option("--data", command->lengths.data,
+                  "Or a data set, as in a job file; its first step is planned")
+      ->type_name("SPEC");
+  app->add_option("--samples", command->lengths.num_samples,
+                  "Samples of the step (all of a file; 512 of others)")
+      ->type_name("N");
+  app->add_option("--seed", command->lengths.seed,
+                  "Seed of draws and of the simulation (1)")
+      ->type_name("N");
+}
+
+void AddClusterFlags(CLI::App* app, PlanSetup* setup) {
+  app->add_option("--gpus", setup->num_gpus, "GPUs in all (one node)")
+      ->type_name("N");
+  app->add_option("--gpus-per-node", setup->gpus_per_node,
+                  "One number, or one for each node, such as 7,8 (8)")
+      ->delimiter(',')
+      ->type_name("N,...");
+  AddRankNumbers(app, "--rank-speed", &setup->rank_speed,
+                 "Speed of a rank that the planner knows of, such as 5=0.8; "
+                 "may be repeated");
+}
+
+void AddModelFlags(CLI::App* app, PlanSetup* setup) {
+  app->add_option("--costs", setup->costs,
+                  "Costs: a built-in model, or a cost file (" +
+                      std::string(plan::kDefaultCosts) + ")")
+      ->type_name("NAME|FILE");
+  app->add_option("--tokens-per-gpu", setup->tokens_per_gpu,
+                  "Tokens that a GPU holds with nothing recomputed, instead of "
+                  "what the costs say")
+      ->type_name("N");
+  app->add_option("--micro-batch-fixed-ms", setup->micro_batch_fixed_ms,
+                  "Fixed time of a micro-batch (a round, with per_round), "
+                  "instead of what the costs say")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("MS");
+  app->add_option("--degrees", setup->degrees,
+                  "Degrees allowed, whatever the model's heads say")
+      ->delimiter(',')
+      ->type_name("N,...");
+  app->add_option("--max-length", setup->max_length,
+                  "Longest length of the run (the step's); longer documents of "
+                  "--data are skipped")
+      ->type_name("N");
+}
+
+void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
+  PlanSetup* setup = &command->setup;
+  app->add_option("--policy", command->policy, "A policy, or all (all)")
+      ->type_name("NAME");
+  AddChoice<planner::SyncMode>(
+      app, "--sync", &setup->sync,
+      {{"per_step", planner::SyncMode::kPerStep},
+       {"per_round", planner::SyncMode::kPerRound}},
+      "per_step: one reduction a step; per_round: all ranks wait after every "
+      "micro-batch, as FSDP does (per_step)");
+  AddChoice<planner::BlockShape>(
+      app, "--blocks", &setup->blocks,
+      {{"aligned", planner::BlockShape::kAligned},
+       {"contiguous", planner::BlockShape::kContiguous}},
+      "aligned: powers of two; contiguous: any degree, anywhere (aligned)");
+  AddChoice<plan::RecomputeChoice>(
+      app, "--recompute", &setup->recompute,
+      {{"fixed", plan::RecomputeChoice::kFixed},
+       {"plan", plan::RecomputeChoice::kPlan}},
+      "fixed: --recompute-layers everywhere; plan: chosen (plan)");
+  app->add_option("--recompute-layers", setup->recompute_layers,
+                  "With --recompute fixed: layers recomputed (0)")
+      ->type_name("N");
+  app->add_option("--max-groups-per-rank", setup->max_groups_per_rank,
+                  "Groups of two and more that a rank may be in (no limit)")
+      ->type_name("N");
+  app->add_option("--work-budget", setup->work_budget,
+                  "Trials of the search (the planner's own)")
+      ->type_name("N");
+}
+
+void AddSimulationFlags(CLI::App* app, PlanCommand* command) {
+  planner::Hardware* hardware = &command->hardware;
+  app->add_flag("--simulate", command->simulate,
+                "Also run every plan in the simulator");
+  app->add_option("--simulate-noise", hardware->layer_noise,
+                  "Noise of a rank in a layer: 0.02 is 2 %; implies --simulate")
+      ->type_name("SIGMA");
+  app->add_option("--simulate-rank-noise", hardware->rank_noise,
+                  "Noise of a rank over the whole step")
+      ->type_name("SIGMA");
+  AddRankNumbers(app, "--simulate-slow", &command->slow_ranks,
+                 "A rank that is slower than the planner knows, such as "
+                 "5=1.25; may be repeated");
+  app->add_option("--simulate-cost-error", hardware->cost_error,
+                  "Micro-batches take up to this share more or less")
+      ->type_name("SHARE");
+  app->add_option("--simulate-costs", command->true_costs,
+                  "What things really cost")
+      ->type_name("NAME|FILE");
+  app->add_option("--simulate-slow-network", hardware->across_nodes.slowdown,
+                  "Time of collectives across nodes over the planned one")
+      ->type_name("FACTOR");
+}
+
+}  // namespace
+
+void AddPlanFlags(CLI::App* app, PlanCommand* command) {
+  AddLengthFlags(app, command);
+  AddClusterFlags(app, &command->setup);
+  AddModelFlags(app, &command->setup);
+  AddChoiceFlags(app, command);
+  AddSimulationFlags(app, command);
+  app->add_flag("--show-plan", command->show_plan,
+                "Also list every micro-batch");
+  app->add_option("--report", command->report,
+                  "Write a report with pictures (HTML) here")
+      ->type_name("FILE");
+  app->add_option("--threads", command->num_threads,
+                  "Policies planned at a time; the plans are the same (1)")
+      ->type_name("N");
+}
+
+}  // namespace evenstep::cli

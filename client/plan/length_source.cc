@@ -1,0 +1,180 @@
+#include "client/plan/length_source.h"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/atomic_file.h"
+#include "base/parse_value.h"
+#include "base/status_macros.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "planner/validate.h"
+
+namespace evenstep::plan {
+namespace {
+
+using data::LengthDraw;
+
+constexpr int64_t kMaxLengthFileBytes = int64_t{64} << 20;
+
+absl::StatusOr<LengthDraw> ParseLength(absl::string_view line) {
+  LengthDraw draw;
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, 'x');
+  if (parts.size() == 1) {
+    EVENSTEP_RETURN_IF_ERROR(ParseValue(line, &draw.length));
+  } else if (parts.size() == 3) {
+    EVENSTEP_RETURN_IF_ERROR(ParseValue(parts[0], &draw.frames));
+    EVENSTEP_RETURN_IF_ERROR(ParseValue(parts[1], &draw.height));
+    EVENSTEP_RETURN_IF_ERROR(ParseValue(parts[2], &draw.width));
+    constexpr int64_t kMost = planner::kMaxLengthTokens;
+    for (int64_t side : {draw.frames, draw.height, draw.width}) {
+      if (side < 1 || side > kMost) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("frames, height and width are from 1 to ", kMost));
+      }
+    }
+    const int64_t patches = draw.height * draw.width;
+    if (patches > kMost || patches > kMost / draw.frames) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("more than ", kMost, " tokens"));
+    }
+    draw.length = patches * draw.frames;
+  } else {
+    return absl::InvalidArgumentError(
+        "neither a number of tokens nor FRAMESxHEIGHTxWIDTH");
+  }
+  if (draw.length < 1 || draw.length > planner::kMaxLengthTokens) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a length is from 1 to ", planner::kMaxLengthTokens, " tokens"));
+  }
+  return draw;
+}
+
+absl::StatusOr<std::string> ReadInput(std::istream* input) {
+  if (input == nullptr) {
+    return absl::InvalidArgumentError("there is no standard input to read");
+  }
+  std::ostringstream text;
+  std::string line;
+  int64_t bytes = 0;
+  while (std::getline(*input, line)) {
+    bytes += static_cast<int64_t>(line.size()) + 1;
+    if (bytes > kMaxLengthFileBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "standard input has more than ", kMaxLengthFileBytes, " bytes"));
+    }
+    text << line << '\n';
+  }
+  return text.str();
+}
+
+absl::StatusOr<StepLengths> FromFile(const LengthSource& source) {
+  const bool standard_input = source.lengths == "-";
+  const absl::StatusOr<std::string> text =
+      standard_input ? ReadInput(source.input)
+                     : ReadWholeFile(source.lengths, kMaxLengthFileBytes);
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  StepLengths step;
+  step.origin = standard_input ? "standard input" : source.lengths;
+  auto samples = ParseLengths(*text);
+  if (!samples.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step.origin, ", ", samples.status().message()));
+  }
+  step.samples = *std::move(samples);
+  const auto held = static_cast<int64_t>(step.samples.size());
+  if (source.num_samples > held) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step.origin, " has ", held, " lengths; ",
+                     source.num_samples, " were asked for"));
+  }
+  if (source.num_samples > 0 && source.num_samples < held) {
+    step.note = absl::StrCat("the first ", source.num_samples, " of ", held,
+                             " lengths");
+    step.samples.resize(source.num_samples);
+  }
+  return step;
+}
+
+int64_t CountOrDefault(const LengthSource& source) {
+  return source.num_samples > 0 ? source.num_samples : kDefaultSamples;
+}
+
+absl::StatusOr<StepLengths> FromLaw(const LengthSource& source) {
+  EVENSTEP_ASSIGN_OR_RETURN(const data::LengthLaw law,
+                            data::ParseLengthLaw(source.lengths));
+  StepLengths step;
+  step.origin = absl::StrCat("law ", law.name, ", seed ", source.seed);
+  step.samples = data::DrawLengths(law, CountOrDefault(source), source.seed);
+  return step;
+}
+
+// The samples of the first step of a job with this seed.
+absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
+  data::DatasetOptions options;
+  options.source = source.data;
+  options.max_length =
+      source.max_length > 0 ? source.max_length : planner::kMaxLengthTokens;
+  options.on_too_long = data::OnTooLong::kSkip;
+  options.on_bad_sample = data::OnBadSample::kSkip;
+  EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<data::Dataset> dataset,
+                            data::OpenDataset(options));
+  const data::DatasetSummary& summary = dataset->summary();
+  const data::Sampler sampler(source.seed, summary.num_samples,
+                              CountOrDefault(source));
+  StepLengths step;
+  step.origin = absl::StrCat(source.data, ", seed ", source.seed);
+  for (int64_t id : sampler.SampleIds(0)) {
+    step.samples.push_back({dataset->Length(sampler.Document(id)), 0, 0, 0});
+  }
+  if (summary.num_too_long > 0 || summary.num_bad > 0) {
+    step.note = absl::StrCat(summary.num_too_long, " documents longer than ",
+                             options.max_length, " tokens and ",
+                             summary.num_bad, " bad ones are left out");
+  }
+  return step;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LengthDraw>> ParseLengths(const std::string& text) {
+  std::vector<LengthDraw> samples;
+  int64_t line_number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++line_number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty()) continue;
+    auto draw = ParseLength(line);
+    if (!draw.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", line_number, " ('", line.substr(0, 40),
+                       "'): ", draw.status().message()));
+    }
+    samples.push_back(*draw);
+  }
+  if (samples.empty()) return absl::InvalidArgumentError("no lengths");
+  return samples;
+}
+
+absl::StatusOr<StepLengths> ReadStepLengths(const LengthSource& source) {
+  if (source.lengths.empty() == source.data.empty()) {
+    return absl::InvalidArgumentError(
+        "name a file or law of lengths, or a data set, and not both");
+  }
+  if (source.num_samples < 0 || source.num_samples > planner::kMaxSamples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.num_samples, " samples were asked for; at most ",
+                     planner::kMaxSamples));
+  }
+  if (!source.data.empty()) return FromData(source);
+  if (data::IsLengthLaw(source.lengths)) return FromLaw(source);
+  return FromFile(source);
+}
+
+}  // namespace evenstep::plan

@@ -1,0 +1,146 @@
+#include "client/plan/plan_setup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+#include "planner/planner.h"
+#include "planner/validate.h"
+
+namespace evenstep::plan {
+namespace {
+
+using planner::PlanRequest;
+
+constexpr int kRecomputeSteps = 4;
+
+absl::Status AddRankSpeeds(const std::map<int, double>& rank_speed,
+                           planner::Cluster* cluster) {
+  if (rank_speed.empty()) return absl::OkStatus();
+  const int num_ranks = cluster->num_ranks();
+  cluster->rank_speed.assign(num_ranks, 1);
+  for (const auto& [rank, speed] : rank_speed) {
+    if (rank < 0 || rank >= num_ranks) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rank ", rank, " has a speed; the ranks are 0 to ", num_ranks - 1));
+    }
+    cluster->rank_speed[rank] = speed;
+  }
+  return absl::OkStatus();
+}
+
+void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
+  planner::Options& options = request->options;
+  if (setup.recompute == RecomputeChoice::kFixed) {
+    options.recompute_layers = setup.recompute_layers;
+    return;
+  }
+  const int num_layers = request->model.num_layers;
+  for (int step = 0; step <= kRecomputeSteps; ++step) {
+    options.recompute_choices.push_back(num_layers * step / kRecomputeSteps);
+  }
+}
+
+// A stated cap says nothing of recompute; where that is a choice, the cap is
+// turned into the bytes that so many tokens take with nothing recomputed.
+void SetTokensPerGpu(const PlanSetup& setup, PlanRequest* request) {
+  if (setup.tokens_per_gpu == 0) return;
+  planner::MemoryModel& memory = request->memory;
+  const int64_t bytes_per_token =
+      memory.layer_bytes_per_token * request->model.num_layers +
+      memory.head_bytes_per_token;
+  if (setup.recompute == RecomputeChoice::kFixed || bytes_per_token == 0) {
+    memory.tokens_per_rank = setup.tokens_per_gpu;
+    return;
+  }
+  memory.tokens_per_rank = 0;
+  memory.activation_bytes = setup.tokens_per_gpu * bytes_per_token;
+}
+
+absl::Status CheckNumbers(const PlanSetup& setup) {
+  if (setup.tokens_per_gpu < 0 ||
+      setup.tokens_per_gpu > planner::kMaxLengthTokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokens per GPU are ", setup.tokens_per_gpu,
+                     "; from 1 to ", planner::kMaxLengthTokens));
+  }
+  constexpr double kMostMs = planner::kMaxFixedNs * 1e-6;
+  if (!(setup.micro_batch_fixed_ms <= kMostMs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the fixed time of a micro-batch is ",
+                     setup.micro_batch_fixed_ms, " ms; at most ", kMostMs));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs) {
+  auto published = planner::FindPublishedCosts(costs);
+  if (published.ok()) return published;
+  return absl::InvalidArgumentError(published.status().message());
+}
+
+absl::StatusOr<std::vector<int>> NodesOf(const PlanSetup& setup) {
+  std::vector<int> nodes = setup.gpus_per_node;
+  for (int gpus : nodes) {
+    if (gpus >= 1 && gpus <= planner::kMaxRanks) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a node has ", gpus, " GPUs; from 1 to ", planner::kMaxRanks));
+  }
+  if (setup.num_gpus < 0 || setup.num_gpus > planner::kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(setup.num_gpus, " GPUs; from 1 to ", planner::kMaxRanks));
+  }
+  const int64_t listed =
+      std::accumulate(nodes.begin(), nodes.end(), int64_t{0});
+  if (nodes.size() > 1) {
+    if (setup.num_gpus == 0 || listed == setup.num_gpus) return nodes;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the nodes have ", absl::StrJoin(nodes, " + "), " = ",
+                     listed, " GPUs, not ", setup.num_gpus));
+  }
+  const int per_node = nodes.empty() ? kDefaultGpusPerNode : nodes[0];
+  int left = setup.num_gpus == 0 ? per_node : setup.num_gpus;
+  nodes.clear();
+  for (; left > 0; left -= per_node) nodes.push_back(std::min(left, per_node));
+  return nodes;
+}
+
+absl::StatusOr<PlanRequest> BuildRequest(
+    const PlanSetup& setup, const planner::PublishedCosts& costs,
+    const std::vector<data::LengthDraw>& samples) {
+  EVENSTEP_RETURN_IF_ERROR(CheckNumbers(setup));
+  PlanRequest request;
+  request.samples.reserve(samples.size());
+  for (const data::LengthDraw& draw : samples) {
+    const auto id = static_cast<int64_t>(request.samples.size());
+    request.samples.push_back({id, draw.length, draw.length});
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(request.cluster.ranks_per_node, NodesOf(setup));
+  EVENSTEP_RETURN_IF_ERROR(AddRankSpeeds(setup.rank_speed, &request.cluster));
+  request.run.max_length = setup.max_length;
+  request.model = costs.model;
+  if (!setup.degrees.empty()) request.model.forced_degrees = setup.degrees;
+  request.time = costs.time;
+  if (setup.micro_batch_fixed_ms >= 0) {
+    request.time.micro_batch_fixed_ns =
+        std::llround(setup.micro_batch_fixed_ms * 1e6);
+  }
+  request.memory = costs.memory;
+  request.options.sync = setup.sync;
+  request.options.blocks = setup.blocks;
+  request.options.max_groups_per_rank = setup.max_groups_per_rank;
+  if (setup.work_budget > 0) request.options.work_budget = setup.work_budget;
+  AddRecompute(setup, &request);
+  SetTokensPerGpu(setup, &request);
+  EVENSTEP_RETURN_IF_ERROR(planner::ValidateRequest(request));
+  return request;
+}
+
+}  // namespace evenstep::plan

@@ -1,0 +1,181 @@
+#include "client/plan/plan_table.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace evenstep::plan {
+namespace {
+
+using planner::MicroBatch;
+using planner::Plan;
+using planner::PlanRequest;
+
+constexpr size_t kSamplesShown = 8;
+
+std::string Seconds(int64_t ns) {
+  return absl::StrFormat("%.4f", static_cast<double>(ns) * 1e-9);
+}
+
+std::string Share(double share) {
+  return absl::StrFormat("%.1f%%", share * 100);
+}
+
+std::string Name(planner::Policy policy) {
+  const auto name = planner::PolicyName(policy);
+  return std::string(name.data(), name.size());
+}
+
+std::string DescribeNodes(const planner::Cluster& cluster) {
+  const std::vector<int>& nodes = cluster.ranks_per_node;
+  const bool equal = std::all_of(nodes.begin(), nodes.end(),
+                                 [&](int gpus) { return gpus == nodes[0]; });
+  if (nodes.size() == 1) return absl::StrCat(nodes[0], " GPUs on one node");
+  const std::string each =
+      equal ? absl::StrCat(nodes.size(), " nodes of ", nodes[0])
+            : absl::StrCat("nodes of ", absl::StrJoin(nodes, ", "));
+  return absl::StrCat(cluster.num_ranks(), " GPUs on ", each);
+}
+
+std::string AgainstBest(const PolicyRun* best, const PolicyRun& run) {
+  if (best == nullptr || run.plan.predicted_step_ns == 0) return "-";
+  return absl::StrFormat("%.3fx",
+                         static_cast<double>(best->plan.predicted_step_ns) /
+                             static_cast<double>(run.plan.predicted_step_ns));
+}
+
+std::vector<std::reference_wrapper<const PolicyRun>> FastestFirst(
+    const std::vector<PolicyRun>& runs) {
+  std::vector<std::reference_wrapper<const PolicyRun>> ordered;
+  for (const PolicyRun& run : runs) {
+    if (run.status.ok()) ordered.emplace_back(run);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const PolicyRun& a, const PolicyRun& b) {
+                     return a.plan.predicted_step_ns < b.plan.predicted_step_ns;
+                   });
+  return ordered;
+}
+
+std::string Samples(const MicroBatch& batch) {
+  const size_t shown = std::min(kSamplesShown, batch.samples.size());
+  std::string text =
+      absl::StrJoin(batch.samples.begin(), batch.samples.begin() + shown, ",");
+  if (shown < batch.samples.size()) {
+    absl::StrAppend(&text, ",... (", batch.samples.size(), ")");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ShortCount(double count) {
+  if (count < 1e3) return absl::StrFormat("%.0f", count);
+  if (count < 1e6) return absl::StrFormat("%.3gk", count * 1e-3);
+  if (count < 1e9) return absl::StrFormat("%.3gM", count * 1e-6);
+  return absl::StrFormat("%.3gG", count * 1e-9);
+}
+
+std::string WithCommas(int64_t value) {
+  const std::string digits = absl::StrCat(value);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool group_starts = (digits.size() - i) % 3 == 0;
+    if (group_starts && i > 0 && digits[i - 1] != '-') text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string DescribeRequest(const PlanRequest& request) {
+  int64_t tokens = 0;
+  int64_t longest = 0;
+  for (const auto& sample : request.samples) {
+    tokens += sample.length;
+    longest = std::max(longest, sample.length);
+  }
+  const bool per_round = request.options.sync == planner::SyncMode::kPerRound;
+  const bool aligned = request.options.blocks == planner::BlockShape::kAligned;
+  return absl::StrCat(WithCommas(static_cast<int64_t>(request.samples.size())),
+                      " samples, ", WithCommas(tokens), " tokens, longest ",
+                      WithCommas(longest), "; ", DescribeNodes(request.cluster),
+                      "; ", per_round ? "per_round" : "per_step", ", ",
+                      aligned ? "aligned" : "contiguous", " blocks");
+}
+
+std::string DescribeBound(const Comparison& comparison) {
+  for (const PolicyRun& run : comparison.runs) {
+    if (!run.status.ok()) continue;
+    return absl::StrCat("lower bound ", Seconds(run.plan.lower_bound_ns),
+                        " s (", BoundName(run.plan.active_bound), ")");
+  }
+  return "";
+}
+
+TextRows ComparisonTable(const Comparison& comparison) {
+  TextRows rows = {{"policy", "step s", "ratio", "bound", "imbalance",
+                    "padding", "recompute", "tokens/s", "vs best", "plan ms"}};
+  const bool simulated = std::any_of(
+      comparison.runs.begin(), comparison.runs.end(),
+      [](const PolicyRun& run) { return run.simulated.has_value(); });
+  if (simulated) {
+    rows[0].insert(rows[0].end(), {"simulated s", "idle"});
+  }
+  const PolicyRun* best = comparison.BestBaseline();
+  for (const PolicyRun& run : FastestFirst(comparison.runs)) {
+    const Plan& plan = run.plan;
+    rows.push_back({Name(run.policy), Seconds(plan.predicted_step_ns),
+                    absl::StrFormat("%.4f", RatioToBound(plan)),
+                    BoundName(plan.active_bound),
+                    Share(plan.predicted_imbalance), Share(plan.padding_ratio),
+                    Share(RecomputeRatio(comparison.request, plan)),
+                    ShortCount(TokensPerSecond(comparison.request, plan)),
+                    AgainstBest(best, run),
+                    absl::StrFormat("%.2f", run.planning_seconds * 1e3)});
+    if (!run.simulated.has_value()) continue;
+    rows.back().push_back(Seconds(run.simulated->step_ns));
+    rows.back().push_back(Share(run.simulated->idle_share));
+  }
+  return rows;
+}
+
+std::vector<std::string> Failures(const Comparison& comparison) {
+  std::vector<std::string> order;  // reasons, as they come first
+  std::map<std::string, std::vector<std::string>> names;
+  for (const PolicyRun& run : comparison.runs) {
+    if (run.status.ok()) continue;
+    const std::string reason(run.status.message());
+    if (names[reason].empty()) order.push_back(reason);
+    names[reason].push_back(Name(run.policy));
+  }
+  std::vector<std::string> lines;
+  for (const std::string& reason : order) {
+    lines.push_back(absl::StrCat(absl::StrJoin(names[reason], ", "),
+                                 ": no plan: ", reason));
+  }
+  return lines;
+}
+
+TextRows PlanRows(const PlanRequest& request, const Plan& plan) {
+  TextRows rows = {{"order", "round", "ranks", "degree", "tokens/rank",
+                    "recompute", "seconds", "samples"}};
+  for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
+    const MicroBatch& batch = plan.micro_batches[i];
+    const int last = batch.first_rank + batch.degree - 1;
+    rows.push_back(
+        {absl::StrCat(i), absl::StrCat(batch.round),
+         batch.degree == 1 ? absl::StrCat(last)
+                           : absl::StrCat(batch.first_rank, "-", last),
+         absl::StrCat(batch.degree),
+         absl::StrCat(batch.padded_tokens / batch.degree),
+         absl::StrCat(batch.recompute_layers, "/", request.model.num_layers),
+         Seconds(batch.predicted_ns), Samples(batch)});
+  }
+  return rows;
+}
+
+}  // namespace evenstep::plan

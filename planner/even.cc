@@ -178,17 +178,15 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
     const PolicyInput& input) {
   const PlanRequest& request = input.request;
   const bool contiguous = request.options.blocks == BlockShape::kContiguous;
-  const bool per_step = request.options.sync == SyncMode::kPerStep;
   Contest contest(input);
   contest.Offer(Place(input));
   OfferRivals(input, contest);
   const std::vector<int> aligned = LegalDegreesFor(
       request.cluster.num_ranks(), request.model, BlockShape::kAligned);
   // Aligned blocks are contiguous too. Without a barrier they often do better,
-  // because nobody waits between nested blocks; and they need fewer groups.
-  if (contiguous && (per_step || contest.refused())) {
-    OfferAligned(input, aligned, contest);
-  }
+  // because nobody waits between nested blocks; they need fewer groups; and a
+  // search among few degrees goes deeper.
+  if (contiguous) OfferAligned(input, aligned, contest);
   if (contest.refused()) OfferFewGroups(input, aligned, contest);
   std::vector<Placement> placements = contest.Take();
   if (!placements.empty()) return placements;

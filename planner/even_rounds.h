@@ -2,9 +2,9 @@
 #define EVENSTEP_PLANNER_EVEN_ROUNDS_H_
 
 // `even` under per_round: small steps exactly (exact_rounds.h), others by
-// cutting the sorted samples into rounds (round_segments.h) and improving the
-// fastest cuts (round_search.h). Called by PlaceEven, which adds the other
-// policies as candidates. Stateless.
+// beam search over rounds (round_beam.h; round_chains.h for very many) and
+// improving the fastest division (round_search.h). Called by PlaceEven, which
+// adds the other policies as candidates. Stateless.
 
 #include <vector>
 

@@ -5,23 +5,35 @@
 namespace evenstep::planner {
 namespace {
 
-constexpr int kWidestFloor = 16;              // ranks
+constexpr int kHighFloor = 8;                 // ranks
 constexpr int64_t kMultifitPrecision = 1000;  // parts of the limit
 
 }  // namespace
 
 std::vector<int> FloorLevels(const CostTable& table) {
-  std::vector<int> levels;
-  for (int degree = 1, level = 0; degree <= kWidestFloor; degree *= 2) {
-    while (level < table.num_degrees() && table.degree(level) < degree) ++level;
-    if (level == table.num_degrees()) break;
-    if (levels.empty() || levels.back() != level) levels.push_back(level);
+  int level = 0;
+  while (level < table.num_degrees() && table.degree(level) < kHighFloor) {
+    ++level;
   }
-  return levels;
+  if (level == 0 || level == table.num_degrees()) return {0};
+  return {0, level};
+}
+
+// Rounds grow long with recompute before they grow wide, so not every mode is
+// worth a search.
+std::vector<int> FewModes(const CostTable& table) {
+  const int last = table.num_modes() - 1;
+  std::vector<int> modes = {0, last / 2, last};
+  modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
+  return modes;
 }
 
 RoundFiller::RoundFiller(const CostTable& table, int num_ranks)
     : table_(table), num_ranks_(num_ranks) {
+  for (int k = 0; k < table.num_degrees(); ++k) {
+    rooms_.emplace_back(num_ranks / table.degree(k));
+    group_at_.emplace_back();
+  }
   for (int mode = 0; mode < table.num_modes(); ++mode) {
     for (int item = 0; item < table.num_samples(); ++item) {
       Least least;
@@ -43,6 +55,15 @@ int64_t RoundFiller::AloneNs(int item) const {
         std::min(alone_ns, least_[mode * table_.num_samples() + item].alone_ns);
   }
   return alone_ns;
+}
+
+int64_t RoundFiller::RankNs(int item) const {
+  int64_t rank_ns = INT64_MAX;
+  for (int mode = 0; mode < table_.num_modes(); ++mode) {
+    rank_ns =
+        std::min(rank_ns, least_[mode * table_.num_samples() + item].rank_ns);
+  }
+  return rank_ns;
 }
 
 int64_t RoundFiller::LeastLimitNs(absl::Span<const int> items, int mode) const {
@@ -73,26 +94,36 @@ int64_t RoundFiller::LeastLimitNs(absl::Span<const int> items) const {
 void RoundFiller::Begin(const FillRule& rule) {
   rule_ = rule;
   free_ranks_ = num_ranks_;
+  rejected_ = -1;
+  for (int k : used_degrees_) {
+    rooms_[k].Clear();
+    group_at_[k].clear();
+  }
+  used_degrees_.clear();
   open_.clear();
   placed_.clear();
   group_of_.clear();
 }
 
-int RoundFiller::FindOpen(int item) const {
-  const int64_t length = table_.length(item);
-  int best = -1;
-  for (size_t k = 0; k < open_.size(); ++k) {
-    const Open& open = open_[k];
-    if (open.room_tokens < length) continue;
-    if (best >= 0 && (open.level > open_[best].level ||
-                      (open.level == open_[best].level &&
-                       open.room_tokens >= open_[best].room_tokens))) {
-      continue;
-    }
-    if (open.room_ns < table_.sample_ns(open.level, item)) continue;
-    best = static_cast<int>(k);
+// Room only shrinks, so what is like the last that found none finds none.
+bool RoundFiller::IsLikeRejected(int item) const {
+  if (rejected_ < 0 || table_.length(item) != table_.length(rejected_)) {
+    return false;
   }
-  return best;
+  const int last = table_.num_levels() - 1;
+  return table_.sample_ns(0, item) == table_.sample_ns(0, rejected_) &&
+         table_.sample_ns(last, item) == table_.sample_ns(last, rejected_);
+}
+
+int RoundFiller::FindOpen(int item) const {
+  const int first_level = rule_.mode * table_.num_degrees();
+  const int64_t length = table_.length(item);
+  for (int k : used_degrees_) {
+    const int slot =
+        rooms_[k].FindFirst({length, table_.sample_ns(first_level + k, item)});
+    if (slot >= 0) return group_at_[k][slot];
+  }
+  return -1;
 }
 
 int RoundFiller::LevelToOpen(int item) const {
@@ -115,19 +146,36 @@ int RoundFiller::LevelToOpen(int item) const {
   return -1;
 }
 
-bool RoundFiller::Place(int item) {
-  work_ += 1 + static_cast<int64_t>(open_.size()) / 4;
-  int group = FindOpen(item);
-  if (group < 0) {
-    const int level = LevelToOpen(item);
-    if (level < 0) return false;
-    group = static_cast<int>(open_.size());
-    free_ranks_ -= table_.degree(level);
-    open_.push_back({level, table_.capacity_tokens(level),
-                     rule_.limit_ns - table_.fixed_ns(level)});
+// A new group for the item, or -1.
+int RoundFiller::OpenFor(int item) {
+  const int level = LevelToOpen(item);
+  if (level < 0) return -1;
+  const int k = level % table_.num_degrees();
+  free_ranks_ -= table_.degree(level);
+  if (rooms_[k].num_slots() == 0) {
+    used_degrees_.insert(
+        std::lower_bound(used_degrees_.begin(), used_degrees_.end(), k), k);
   }
-  open_[group].room_tokens -= table_.length(item);
-  open_[group].room_ns -= table_.sample_ns(open_[group].level, item);
+  const int slot = rooms_[k].Open(
+      {table_.capacity_tokens(level), rule_.limit_ns - table_.fixed_ns(level)});
+  const int group = static_cast<int>(open_.size());
+  group_at_[k].push_back(group);
+  open_.push_back({level, k, slot});
+  return group;
+}
+
+bool RoundFiller::Place(int item) {
+  ++work_;
+  if (IsLikeRejected(item)) return false;
+  int group = FindOpen(item);
+  if (group < 0 && free_ranks_ > 0) group = OpenFor(item);
+  if (group < 0) {
+    rejected_ = item;
+    return false;
+  }
+  const Open& open = open_[group];
+  rooms_[open.degree_index].Take(
+      open.slot, {table_.length(item), table_.sample_ns(open.level, item)});
   placed_.push_back(item);
   group_of_.push_back(group);
   return true;
@@ -153,7 +201,8 @@ void RoundFiller::FillAny(absl::Span<const int> items, const FillRule& rule,
 int64_t RoundFiller::PeakNs() const {
   int64_t least_room_ns = rule_.limit_ns;
   for (const Open& open : open_) {
-    least_room_ns = std::min(least_room_ns, open.room_ns);
+    least_room_ns =
+        std::min(least_room_ns, rooms_[open.degree_index].at(open.slot).ns);
   }
   return rule_.limit_ns - least_room_ns;
 }

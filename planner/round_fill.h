@@ -2,10 +2,11 @@
 #define EVENSTEP_PLANNER_ROUND_FILL_H_
 
 // Fills one round with items, in descending length, so that every group ends
-// within a limit: each item joins the group of the smallest degree with the
-// least room left, else opens a group of the smallest degree that holds it
-// within the limit. A floor on the degrees of new groups packs fewer, larger
-// bins, which waste less memory. Used by round_segments and round_search. Not
+// within a limit: each item joins the first group of the smallest degree with
+// room for it, else opens a group of the smallest degree that holds it within
+// the limit. A floor on the degrees of new groups packs fewer, larger
+// bins, which waste less memory. Used by round_beam, round_chains and
+// round_search. Not
 // thread-safe: holds scratch space; make one per search.
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "planner/bounds.h"
+#include "planner/room_tree.h"
 #include "planner/round_packing.h"
 
 namespace evenstep::planner {
@@ -30,6 +32,8 @@ class RoundFiller {
   int num_ranks() const { return num_ranks_; }
   // Least time of one item alone, over all levels.
   int64_t AloneNs(int item) const;
+  // Least rank-time of one item, over all levels, without fixed costs.
+  int64_t RankNs(int item) const;
   // Least limit at which a fill of all items in this mode can succeed: the
   // slowest item alone, and the area. INT64_MAX if memory cannot hold them.
   int64_t LeastLimitNs(absl::Span<const int> items, int mode) const;
@@ -43,20 +47,22 @@ class RoundFiller {
   Round TakeRound() const;
   // Time of the longest group of the last call.
   int64_t PeakNs() const;
-  // Items tried since this was made, and a quarter of the groups looked at.
+  // Items tried since this was made.
   int64_t work() const { return work_; }
 
  private:
   struct Open {
     int level;
-    int64_t room_tokens;
-    int64_t room_ns;
+    int degree_index;
+    int slot;  // in the tree of its degree
   };
 
   void Begin(const FillRule& rule);
   bool Place(int item);
+  bool IsLikeRejected(int item) const;
   // Index of the group, or -1.
   int FindOpen(int item) const;
+  int OpenFor(int item);
   int LevelToOpen(int item) const;
 
   const CostTable& table_;
@@ -68,14 +74,20 @@ class RoundFiller {
   std::vector<Least> least_;  // by mode and item
   FillRule rule_;
   int free_ranks_ = 0;
+  int rejected_ = -1;                       // the last item that found no place
+  std::vector<RoomTree> rooms_;             // by degree
+  std::vector<std::vector<int>> group_at_;  // by degree and slot
+  std::vector<int> used_degrees_;           // ascending
   std::vector<Open> open_;
   std::vector<int> placed_;    // items
   std::vector<int> group_of_;  // parallel to placed_
   int64_t work_ = 0;
 };
 
-// Levels worth trying as floors: the first of at least 1, 2, 4, 8 and 16 ranks.
+// Levels worth trying as floors: the first of at least 1 and 8 ranks.
 std::vector<int> FloorLevels(const CostTable& table);
+// The first mode, a middle one and the last.
+std::vector<int> FewModes(const CostTable& table);
 
 // The round of least peak that holds all items, by multifit: bisection on the
 // limit for every floor. False if no fill below `below_ns` was found.

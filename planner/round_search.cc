@@ -203,6 +203,11 @@ class Search {
 
 }  // namespace
 
+void RefillRounds(const CostTable& table, RoundFiller& filler, Rounds& rounds) {
+  int64_t work_left = 0;
+  Search(table, 0, work_left, filler).RefillAll(rounds);
+}
+
 void ImproveRounds(const CostTable& table, int64_t stop_ns, int64_t& work_left,
                    RoundFiller& filler, Rounds& rounds) {
   Search search(table, stop_ns, work_left, filler);

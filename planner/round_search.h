@@ -17,6 +17,9 @@
 
 namespace evenstep::planner {
 
+// Fills every round anew where that lowers its peak.
+void RefillRounds(const CostTable& table, RoundFiller& filler, Rounds& rounds);
+
 // Lowers TotalNs(rounds) until it is at most `stop_ns`, nothing helps, or
 // `work_left` (items tried) is used up.
 void ImproveRounds(const CostTable& table, int64_t stop_ns, int64_t& work_left,

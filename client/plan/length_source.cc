@@ -136,7 +136,7 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
   if (summary.num_too_long > 0 || summary.num_bad > 0) {
     step.note = absl::StrCat(summary.num_too_long, " documents longer than ",
                              options.max_length, " tokens and ",
-                             summary.num_bad, " bad ones are left out");
+                             summary.num_bad, " bad documents are left out");
   }
   return step;
 }

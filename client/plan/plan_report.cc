@@ -25,7 +25,7 @@ constexpr int kMaxMemoryColumns = 128;
 constexpr int kBinsPerDoubling = 2;
 // The time axis goes up to the slowest that takes at most so many times the
 // fastest; slower ones are cut off.
-constexpr int64_t kMostOfFastest = 3;
+constexpr int64_t kMostOfFastest = 2;
 
 std::string Name(const PolicyRun& run) {
   const auto name = planner::PolicyName(run.policy);

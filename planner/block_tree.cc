@@ -4,15 +4,17 @@
 
 namespace evenstep::planner {
 
-BlockTree::BlockTree(int num_ranks, const std::vector<int>& degrees,
-                     const CostModel& costs)
-    : level_begin_(degrees.size()), level_end_(degrees.size()) {
+BlockTree::BlockTree(const PlanRequest& request, const CostModel& costs) {
+  const int num_ranks = request.cluster.num_ranks();
+  const std::vector<BlockClass> classes = BlockClasses(request);
+  level_begin_.resize(classes.size());
+  level_end_.resize(classes.size());
   // By rank, the narrowest block added so far that contains it.
   std::vector<int> innermost(num_ranks, -1);
   AddNode({0, num_ranks}, -1, costs, innermost);
   for (int level = num_levels() - 1; level >= 0; --level) {
     level_begin_[level] = num_nodes();
-    for (const Block& block : AlignedBlocks(num_ranks, degrees[level])) {
+    for (const Block& block : BlocksOfClass(request, classes[level])) {
       AddNode(block, level, costs, innermost);
     }
     level_end_[level] = num_nodes();

@@ -23,9 +23,8 @@ class BlockTree {
  public:
   static constexpr int kRoot = 0;
 
-  // `degrees` ascending, with 1 among them: a level per degree.
-  BlockTree(int num_ranks, const std::vector<int>& degrees,
-            const CostModel& costs);
+  // A level per class of blocks (BlockClasses), as the CostTable has.
+  BlockTree(const PlanRequest& request, const CostModel& costs);
 
   // Parents come before children; wide blocks before narrow ones.
   int num_nodes() const { return static_cast<int>(blocks_.size()); }

@@ -9,19 +9,19 @@ namespace evenstep::planner {
 namespace {
 
 constexpr int64_t kForever = INT64_MAX;
+// Of a sample where it cannot run; sums of it still fit 63 bits.
+constexpr int64_t kTooLongNs = int64_t{1} << 50;
 
 int64_t CeilDivide(int128 numerator, int64_t denominator) {
   return static_cast<int64_t>((numerator + denominator - 1) / denominator);
 }
 
-// Speed of the fastest block of a degree: that of its slowest rank.
+// Speed of the fastest block of a class: that of its slowest rank.
 int64_t FastestBlockSpeed(const PlanRequest& request, const CostModel& costs,
-                          int degree) {
-  const int num_ranks = request.cluster.num_ranks();
+                          const BlockClass& block_class) {
   if (request.cluster.rank_speed.empty()) return costs.BlockSpeed({0, 1});
   int64_t fastest = 0;
-  for (const Block& block :
-       BlocksOf(num_ranks, degree, request.options.blocks)) {
+  for (const Block& block : BlocksOfClass(request, block_class)) {
     fastest = std::max(fastest, costs.BlockSpeed(block));
   }
   return fastest;
@@ -61,15 +61,30 @@ int64_t PlacesNeeded(const PlanRequest& request) {
 }
 
 int64_t LeastFixedNs(const PlanRequest& request, const CostModel& costs) {
-  const int64_t speed = FastestBlockSpeed(request, costs, 1);
-  return static_cast<int64_t>((int128{costs.FixedNs(1)} << kSpeedFractionBits) /
-                              speed);
+  const int64_t speed = FastestBlockSpeed(request, costs, {});
+  return static_cast<int64_t>(
+      (int128{costs.FixedNs({})} << kSpeedFractionBits) / speed);
 }
 
-RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs) {
+// The largest share of a round's cost that the table holds for a sample.
+int64_t LargestShareNs(const PlanRequest& request, const CostTable& table,
+                       int64_t round_ns, int i) {
+  int64_t largest_ns = 0;
+  for (int level = 0; level < table.num_levels(); ++level) {
+    if (!table.Allows(level, i)) continue;
+    const int64_t tokens_per_rank = TokensPerRank(
+        request, table.recompute_layers(level), table.degree(level));
+    largest_ns = std::max(
+        largest_ns,
+        CeilDivide(int128{round_ns} * table.tokens(level, i), tokens_per_rank));
+  }
+  return largest_ns;
+}
+
+RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs,
+                         const CostTable& table) {
   RoundCosts rounds;
-  const std::vector<int> modes = RecomputeModes(request);
-  if (request.options.sync == SyncMode::kPerStep || modes.size() > 1) {
+  if (request.options.sync == SyncMode::kPerStep || table.num_modes() > 1) {
     return rounds;
   }
   const int64_t num_rounds =
@@ -77,9 +92,8 @@ RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs) {
   const int64_t round_ns = LeastFixedNs(request, costs);
   rounds.all_ns = num_rounds * round_ns;
   rounds.others_ns = rounds.all_ns - round_ns;
-  for (const Sample& sample : request.samples) {
-    rounds.shares_ns += CeilDivide(int128{costs.FixedNs(1)} * sample.length,
-                                   TokensPerRank(request, modes[0]));
+  for (int i = 0; i < table.num_samples(); ++i) {
+    rounds.shares_ns += LargestShareNs(request, table, costs.FixedNs({}), i);
   }
   return rounds;
 }
@@ -98,6 +112,7 @@ int64_t LongestNs(const CostTable& table) {
     int64_t best_ns = kForever;
     for (int mode = 0; mode < table.num_modes(); ++mode) {
       for (int k = table.first_level(i, mode); k < table.end_level(mode); ++k) {
+        if (!table.Allows(k, i)) continue;
         best_ns = std::min(best_ns, table.alone_ns(k, i));
       }
     }
@@ -140,7 +155,7 @@ int64_t DestructiveNs(const CostTable& table, const CostModel& costs,
 }  // namespace
 
 CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
-    : degrees_(LegalDegrees(request)), modes_(RecomputeModes(request)) {
+    : degrees_(BlockClasses(request)), modes_(RecomputeModes(request)) {
   const auto& samples = request.samples;
   order_.resize(samples.size());
   std::iota(order_.begin(), order_.end(), 0);
@@ -153,13 +168,15 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
   for (int index : order_) lengths_.push_back(samples[index].length);
   const size_t cells = num_levels() * samples.size();
   for (int mode = 0; mode < num_modes(); ++mode) {
-    first_level_.insert(first_level_.end(), samples.size(),
-                        mode * num_degrees());
+    first_level_.insert(first_level_.end(), samples.size(), end_level(mode));
   }
+  tokens_.resize(cells);
+  capacity_tokens_.resize(num_levels());
+  fixed_ns_.resize(num_levels());
   sample_ns_.resize(cells);
   rank_ns_.resize(cells);
   alone_ns_.resize(cells);
-  for (int level = 0; level < num_levels(); ++level) {
+  for (int level = num_levels() - 1; level >= 0; --level) {
     FillLevel(request, costs.WithRecompute(recompute_layers(level)), level);
   }
   for (int i = 0; i < num_samples(); ++i) {
@@ -169,23 +186,32 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
 
 void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
                           int level) {
-  const int degree = this->degree(level);
+  const BlockClass& block_class = this->block_class(level);
+  const int degree = block_class.degree;
   const int mode = level / num_degrees();
-  const int64_t tokens_per_rank = TokensPerRank(request, modes_[mode]);
-  const int64_t fixed_ns = costs.FixedNs(degree);
-  const int64_t capacity = tokens_per_rank * degree;
-  const int64_t speed = FastestBlockSpeed(request, costs, degree);
-  capacity_tokens_.push_back(capacity);
-  fixed_ns_.push_back(fixed_ns);
+  const SequenceSplit split = SplitFor(request.model, degree);
+  const int64_t tokens_per_rank = TokensPerRank(request, modes_[mode], degree);
+  const int64_t fixed_ns = costs.FixedNs(block_class);
+  const int64_t speed = FastestBlockSpeed(request, costs, block_class);
+  capacity_tokens_[level] = tokens_per_rank * degree;
+  fixed_ns_[level] = fixed_ns;
   for (int i = 0; i < num_samples(); ++i) {
     const size_t cell = level * order_.size() + i;
-    if (lengths_[i] > capacity) {
-      first_level_[mode * order_.size() + i] = level + 1;
+    const Sample& sample = request.samples[order_[i]];
+    if (!CanShare(split, sample)) {
+      tokens_[cell] = kNoRoom;
+      sample_ns_[cell] = kTooLongNs;
+      rank_ns_[cell] = alone_ns_[cell] = kForever;
+      continue;
     }
-    sample_ns_[cell] = costs.SampleNs(degree, lengths_[i]);
-    const int128 share = int128{fixed_ns} * lengths_[i];
-    rank_ns_[cell] = degree * sample_ns_[cell] +
-                     static_cast<int64_t>(share / tokens_per_rank);
+    const BatchSize size = SizeOf(request.model, split, sample);
+    tokens_[cell] = size.tokens;
+    if (Allows(level, i)) first_level_[mode * order_.size() + i] = level;
+    sample_ns_[cell] = costs.SampleNs(block_class, size);
+    const int128 share = int128{fixed_ns} * size.tokens;
+    rank_ns_[cell] =
+        degree * sample_ns_[cell] +
+        static_cast<int64_t>(share / std::max<int64_t>(1, tokens_per_rank));
     alone_ns_[cell] = CostModel::AtSpeed(fixed_ns + sample_ns_[cell], speed);
   }
 }
@@ -200,7 +226,7 @@ int CostTable::FindBestLevel(int i, int64_t limit_ns) const {
   int best = -1;
   for (int mode = 0; mode < num_modes(); ++mode) {
     for (int level = first_level(i, mode); level < end_level(mode); ++level) {
-      if (alone_ns(level, i) > limit_ns) continue;
+      if (!Allows(level, i) || alone_ns(level, i) > limit_ns) continue;
       if (best < 0 || rank_ns(level, i) < rank_ns(best, i)) best = level;
     }
   }
@@ -210,7 +236,7 @@ int CostTable::FindBestLevel(int i, int64_t limit_ns) const {
 LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,
                              const CostTable& table) {
   LowerBound bound;
-  const RoundCosts rounds = CostsOfRounds(request, costs);
+  const RoundCosts rounds = CostsOfRounds(request, costs, table);
   int64_t best_ns = AreaNs(table, costs, rounds, kForever);
   auto raise = [&](int64_t ns, BoundKind kind) {
     if (ns <= best_ns) return;

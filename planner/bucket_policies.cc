@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "planner/buckets.h"
 #include "planner/degrees.h"
+#include "planner/fits.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
 
@@ -22,7 +23,7 @@ namespace {
 // How the micro-batches of one bucket run.
 struct Shape {
   int degree = 1;
-  int recompute_layers = 0;
+  LayerCounts recompute_layers;
   int64_t batch = 1;  // samples
   int64_t ns = 0;     // of one micro-batch, by the profile
 };
@@ -36,14 +37,19 @@ class Profile {
  public:
   explicit Profile(const PolicyInput& input) : input_(input) {}
 
-  int64_t MostSamples(int degree, int layers, int64_t length) const {
-    return TokensPerRank(input_.request, layers) * degree / length;
+  // 0 if the degree cannot run such a sample at all.
+  int64_t MostSamples(int degree, const LayerCounts& layers,
+                      const Sample& sample) const {
+    if (!CanShare(SplitFor(input_.request.model, degree), sample)) return 0;
+    return TokensPerRank(input_.request, layers, degree) * degree /
+           input_.costs.SizeAt(degree, sample).tokens;
   }
-  Shape Measure(int degree, int layers, int64_t batch, int64_t length) const {
-    const CostModel costs = input_.costs.WithRecompute(layers);
-    return {degree, layers, batch,
-            costs.MicroBatchNs(degree, PaddedTokens(batch * length, degree),
-                               int128{batch} * length * length)};
+  Shape Measure(const BlockClass& block_class, const LayerCounts& layers,
+                int64_t batch, const Sample& sample) const {
+    const BatchSize size = input_.costs.SizeAt(block_class.degree, sample);
+    return {block_class.degree, layers, batch,
+            input_.costs.WithRecompute(layers).MicroBatchNs(block_class,
+                                                            size.Times(batch))};
   }
   // Rank-time of a sample is what a bucket's throughput is measured by.
   static bool IsBetter(const Shape& a, const Shape& b) {
@@ -54,6 +60,16 @@ class Profile {
  private:
   const PolicyInput& input_;
 };
+
+// One class of blocks per legal degree: within a node, if there are such.
+std::vector<BlockClass> ClassPerDegree(const PlanRequest& request) {
+  std::vector<BlockClass> classes = BlockClasses(request);
+  const auto twins = std::unique(
+      classes.begin(), classes.end(),
+      [](const auto& a, const auto& b) { return a.degree == b.degree; });
+  classes.erase(twins, classes.end());
+  return classes;
+}
 
 std::vector<std::vector<int>> CutIntoBatches(const std::vector<int>& samples,
                                              int64_t batch) {
@@ -139,19 +155,20 @@ std::vector<Placement> PlaceInRounds(std::vector<Work> works, int num_ranks) {
 
 // The shape of a bucket with the best throughput, modes from `modes`.
 Shape BestShape(const PolicyInput& input, const Bucket& bucket,
-                const std::vector<int>& modes) {
+                const std::vector<LayerCounts>& modes) {
   const Profile profile(input);
-  const int64_t length = bucket.profiled_length;
+  const Sample& sample = bucket.profiled;
   std::optional<Shape> best;
-  for (int degree : LegalDegrees(input.request)) {
+  for (const BlockClass& block_class : ClassPerDegree(input.request)) {
     int64_t tried = 0;
-    for (int layers : modes) {
+    for (const LayerCounts& layers : modes) {
       const int64_t batch = std::min<int64_t>(
-          profile.MostSamples(degree, layers, length), bucket.samples.size());
+          profile.MostSamples(block_class.degree, layers, sample),
+          bucket.samples.size());
       // More recompute only where it makes room for more.
       if (batch <= tried) continue;
       tried = batch;
-      const Shape shape = profile.Measure(degree, layers, batch, length);
+      const Shape shape = profile.Measure(block_class, layers, batch, sample);
       if (!best.has_value() || Profile::IsBetter(shape, *best)) best = shape;
     }
   }
@@ -159,23 +176,22 @@ Shape BestShape(const PolicyInput& input, const Bucket& bucket,
 }
 
 // The least recompute with which some degree holds the longest of every bucket.
-int LeastModeThatHolds(const PlanRequest& request,
-                       const std::vector<Bucket>& buckets) {
-  int64_t longest = 0;
-  for (const Bucket& bucket : buckets) {
-    longest = std::max(longest, bucket.profiled_length);
-  }
-  const int widest = LegalDegrees(request).back();
-  const std::vector<int> modes = RecomputeModes(request);
-  for (int layers : modes) {
-    if (TokensPerRank(request, layers) * widest >= longest) return layers;
+LayerCounts LeastModeThatHolds(const PlanRequest& request,
+                               const std::vector<Bucket>& buckets) {
+  const std::vector<LayerCounts> modes = RecomputeModes(request);
+  for (const LayerCounts& layers : modes) {
+    if (std::all_of(buckets.begin(), buckets.end(), [&](const Bucket& bucket) {
+          return FitsSomeDegree(request, layers, bucket.profiled);
+        })) {
+      return layers;
+    }
   }
   return modes.back();
 }
 
 std::vector<Placement> PlaceByBucket(const PolicyInput& input,
                                      const std::vector<Bucket>& buckets,
-                                     const std::vector<int>& modes) {
+                                     const std::vector<LayerCounts>& modes) {
   std::vector<Work> works;
   for (const Bucket& bucket : buckets) {
     const Shape shape = BestShape(input, bucket, modes);
@@ -194,23 +210,25 @@ std::vector<Placement> PlaceByBucket(const PolicyInput& input,
 
 // One degree for the run; batches of the buckets as long as the longest sample.
 absl::StatusOr<std::vector<Placement>> PlaceAtOneDegree(
-    const PolicyInput& input, int layers) {
+    const PolicyInput& input, const LayerCounts& layers) {
   PlanRequest request = input.request;
   request.options.recompute_layers = layers;
   EVENSTEP_ASSIGN_OR_RETURN(const int degree, StaticDegree(request));
   const Profile profile(input);
   const std::vector<Bucket> buckets = DivideIntoBuckets(input.request);
+  const BlockClass block_class = input.costs.ClassOf({0, degree});
   const int64_t target_ns =
-      profile.Measure(degree, layers, 1, buckets[0].profiled_length).ns;
+      profile.Measure(block_class, layers, 1, buckets[0].profiled).ns;
   const int num_replicas = request.cluster.num_ranks() / degree;
   std::vector<Placement> placements;
   for (const Bucket& bucket : buckets) {
-    const int64_t length = bucket.profiled_length;
     int64_t batch = std::min<int64_t>(
-        std::max<int64_t>(1, profile.MostSamples(degree, layers, length)),
+        std::max<int64_t>(1,
+                          profile.MostSamples(degree, layers, bucket.profiled)),
         bucket.samples.size());
     while (batch > 1 &&
-           profile.Measure(degree, layers, batch, length).ns > target_ns) {
+           profile.Measure(block_class, layers, batch, bucket.profiled).ns >
+               target_ns) {
       batch -= (batch + 7) / 8;
     }
     for (auto& samples : CutIntoBatches(bucket.samples, batch)) {
@@ -236,7 +254,7 @@ absl::StatusOr<std::vector<Placement>> PlaceBucketTuned(
   absl::StatusOr<std::vector<Placement>> best =
       absl::FailedPreconditionError("no mode");
   int64_t best_ns = INT64_MAX;
-  for (int layers : RecomputeModes(input.request)) {
+  for (const LayerCounts& layers : RecomputeModes(input.request)) {
     auto placements = PlaceAtOneDegree(input, layers);
     if (!placements.ok()) {
       if (!best.ok()) best = placements.status();

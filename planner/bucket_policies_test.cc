@@ -25,9 +25,9 @@ TEST(BucketsTest, SamplesAreDividedByPowersOfTwoLongestFirst) {
   const auto buckets =
       DivideIntoBuckets(testing::SimpleRequest(4, 1000, {5, 100, 8, 65}));
   ASSERT_EQ(buckets.size(), 2u);
-  EXPECT_EQ(buckets[0].profiled_length, 100);  // not 128: nothing is longer
+  EXPECT_EQ(buckets[0].profiled.length, 100);  // not 128: nothing is longer
   EXPECT_THAT(buckets[0].samples, ElementsAre(1, 3));
-  EXPECT_EQ(buckets[1].profiled_length, 8);
+  EXPECT_EQ(buckets[1].profiled.length, 8);
   EXPECT_THAT(buckets[1].samples, ElementsAre(0, 2));
 }
 
@@ -37,7 +37,7 @@ TEST(BucketsTest, BoundsOfTheRunAreUsed) {
   request.run.max_length = 600;
   const auto buckets = DivideIntoBuckets(request);
   ASSERT_EQ(buckets.size(), 2u);
-  EXPECT_EQ(buckets[0].profiled_length, 500);
+  EXPECT_EQ(buckets[0].profiled.length, 500);
   EXPECT_THAT(buckets[1].samples, ElementsAre(0, 2, 3));
 }
 

@@ -4,10 +4,10 @@
 #include <bit>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <utility>
 
-#include "planner/degrees.h"
-#include "planner/planner.h"
+#include "planner/fits.h"
 
 namespace evenstep::planner {
 namespace {
@@ -20,9 +20,25 @@ int64_t BoundOf(const RunFacts& run, int64_t length) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
 }
 
+std::vector<Bucket> DivideByShape(const PlanRequest& request) {
+  using Shape =
+      std::tuple<int64_t, int64_t, int64_t>;  // tokens, frames, height
+  std::map<Shape, Bucket, std::greater<>> by_shape;
+  for (size_t i = 0; i < request.samples.size(); ++i) {
+    const Sample& sample = request.samples[i];
+    Bucket& bucket = by_shape[{sample.length, sample.frames, sample.height}];
+    bucket.profiled = sample;
+    bucket.samples.push_back(static_cast<int>(i));
+  }
+  std::vector<Bucket> buckets;
+  for (auto& [shape, bucket] : by_shape) buckets.push_back(std::move(bucket));
+  return buckets;
+}
+
 }  // namespace
 
 std::vector<Bucket> DivideIntoBuckets(const PlanRequest& request) {
+  if (request.model.is_video()) return DivideByShape(request);
   int64_t longest_possible = request.run.max_length;
   std::map<int64_t, Bucket, std::greater<>> by_bound;
   for (size_t i = 0; i < request.samples.size(); ++i) {
@@ -31,16 +47,15 @@ std::vector<Bucket> DivideIntoBuckets(const PlanRequest& request) {
     by_bound[BoundOf(request.run, length)].samples.push_back(
         static_cast<int>(i));
   }
-  const int64_t most_tokens =
-      MostTokensPerRank(request) * LegalDegrees(request).back();
+  const LayerCounts roomiest = RoomiestMode(request);
   std::vector<Bucket> buckets;
   for (auto& [bound, bucket] : by_bound) {
-    bucket.profiled_length = std::min(bound, longest_possible);
-    if (bucket.profiled_length > most_tokens) {
-      bucket.profiled_length = 0;
+    bucket.profiled.length = std::min(bound, longest_possible);
+    if (!FitsSomeDegree(request, roomiest, bucket.profiled)) {
+      bucket.profiled.length = 0;
       for (int index : bucket.samples) {
-        bucket.profiled_length =
-            std::max(bucket.profiled_length, request.samples[index].length);
+        bucket.profiled.length =
+            std::max(bucket.profiled.length, request.samples[index].length);
       }
     }
     buckets.push_back(std::move(bucket));

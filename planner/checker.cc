@@ -1,7 +1,8 @@
 // CheckPlan: a second opinion on every plan before it is sent. It shares no
 // code with the policies, the evaluation or the bounds: the rules and formulas
-// of 10-planning are stated here once more, from the request alone, and in
-// plain order instead of fast order. Do not merge the two.
+// of 10-planning are stated here and in checker_formulas.h once more, from the
+// request alone, and in plain order instead of fast order. Do not merge the
+// two.
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "planner/checker_formulas.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
 
@@ -38,17 +40,13 @@ int WorldOf(const PlanRequest& request) {
   return world;
 }
 
-bool DegreeIsLegal(const ModelShape& model, int degree) {
+bool DegreeIsLegal(const PlanRequest& request, int degree) {
   if (degree == 1) return true;
-  if (!model.forced_degrees.empty()) {
-    for (int forced : model.forced_degrees) {
-      if (forced == degree) return true;
-    }
+  const auto& asked = request.options.degrees;
+  if (!asked.empty() && std::count(asked.begin(), asked.end(), degree) == 0) {
     return false;
   }
-  const bool kv_split = model.kv_heads % degree == 0;
-  const bool kv_replicated = degree % model.kv_heads == 0;
-  return model.heads % degree == 0 && (kv_split || kv_replicated);
+  return checker::SharingAt(request.model, degree).has_value();
 }
 
 absl::Status CheckBlock(const PlanRequest& request, const std::string& name,
@@ -58,9 +56,18 @@ absl::Status CheckBlock(const PlanRequest& request, const std::string& name,
       batch.first_rank > world - batch.degree) {
     return Broken(absl::StrCat(name, " leaves the ", world, " ranks"));
   }
-  if (!DegreeIsLegal(request.model, batch.degree)) {
+  if (!DegreeIsLegal(request, batch.degree)) {
     return Broken(absl::StrCat(name, " has degree ", batch.degree,
-                               ", which the heads do not allow"));
+                               ", which the model does not allow"));
+  }
+  const checker::Sharing sharing =
+      *checker::SharingAt(request.model, batch.degree);
+  if (batch.sp_mode != sharing.mode ||
+      batch.ulysses_degree != sharing.ulysses) {
+    return Broken(absl::StrCat(
+        name, " shares its sequences by mode ", static_cast<int>(batch.sp_mode),
+        " with ", batch.ulysses_degree, " ulysses ranks; it must be ",
+        static_cast<int>(sharing.mode), " with ", sharing.ulysses));
   }
   if (request.options.blocks == BlockShape::kContiguous) {
     return absl::OkStatus();
@@ -97,28 +104,8 @@ absl::Status CheckSamples(const PlanRequest& request, const Plan& plan) {
   return absl::OkStatus();
 }
 
-int64_t RealTokens(const PlanRequest& request, const MicroBatch& batch) {
-  int64_t tokens = 0;
-  for (int index : batch.samples) tokens += request.samples[index].length;
-  return tokens;
-}
-
-int64_t TokensARankHolds(const PlanRequest& request, int64_t redone) {
-  const MemoryModel& memory = request.memory;
-  if (memory.tokens_per_rank != 0) return memory.tokens_per_rank;
-  Wide bytes = memory.head_bytes_per_token;
-  for (int layer = 0; layer < request.model.num_layers; ++layer) {
-    bytes += layer < redone ? memory.kept_bytes_per_token
-                            : memory.layer_bytes_per_token;
-  }
-  if (redone > 0) bytes += memory.layer_bytes_per_token;
-  if (bytes == 0) bytes = 1;
-  return std::min<int64_t>(
-      kMaxTokensPerRank, static_cast<int64_t>(memory.activation_bytes / bytes));
-}
-
-bool RecomputeIsAllowed(const Options& options, int layers) {
-  for (int choice : options.recompute_choices) {
+bool RecomputeIsAllowed(const Options& options, const LayerCounts& layers) {
+  for (const LayerCounts& choice : options.recompute_choices) {
     if (choice == layers) return true;
   }
   return options.recompute_layers == layers;
@@ -126,70 +113,41 @@ bool RecomputeIsAllowed(const Options& options, int layers) {
 
 absl::Status CheckTokens(const PlanRequest& request, const std::string& name,
                          const MicroBatch& batch) {
-  int64_t padded = RealTokens(request, batch);
-  if (padded % batch.degree != 0)
-    padded += batch.degree - padded % batch.degree;
-  if (batch.padded_tokens != padded) {
+  const auto padded = checker::PaddedTokensOf(request, batch);
+  if (!padded.has_value()) {
+    return Broken(absl::StrCat(name, " holds a sample of fewer frames or ",
+                               "patches than ranks"));
+  }
+  if (batch.padded_tokens != *padded) {
     return Broken(absl::StrCat(name, " states ", batch.padded_tokens,
-                               " padded tokens; they are ", padded));
+                               " padded tokens; they are ", *padded));
   }
-  if (!RecomputeIsAllowed(request.options, batch.recompute_layers)) {
-    return Broken(absl::StrCat(name, " recomputes ", batch.recompute_layers,
-                               " layers, which was not asked for"));
-  }
-  const int64_t holds = TokensARankHolds(request, batch.recompute_layers);
-  if (padded / batch.degree > holds) {
-    return Broken(absl::StrCat(name, " needs ", padded / batch.degree,
+  const int64_t own_tokens = *padded / batch.degree;
+  const int64_t holds = checker::TokensARankHolds(request, batch);
+  if (own_tokens > holds) {
+    return Broken(absl::StrCat(name, " needs ", own_tokens,
                                " tokens per rank of ", holds));
+  }
+  const Wide bytes =
+      request.memory.tokens_per_rank != 0
+          ? 0
+          : own_tokens * checker::BytesPerTokenOf(request, batch);
+  if (batch.predicted_bytes != bytes) {
+    return Broken(absl::StrCat(name, " states ", batch.predicted_bytes,
+                               " bytes of activations; they are ",
+                               static_cast<int64_t>(bytes)));
   }
   return absl::OkStatus();
 }
 
-Wide Fixed24(double coefficient) {
-  return std::llround(coefficient * 16777216.0);
-}
-
-// beta(d): the first entry of at least `degree`, else the last one.
-Wide Beta24(const TimeModel& time, int degree) {
-  double chosen = 0;
-  for (const auto& entry : time.collective) {
-    chosen = entry.ns_per_token;
-    if (entry.degree >= degree) break;
+absl::Status CheckRecompute(const PlanRequest& request, const std::string& name,
+                            const MicroBatch& batch) {
+  if (RecomputeIsAllowed(request.options, batch.recompute_layers)) {
+    return absl::OkStatus();
   }
-  return Fixed24(chosen);
-}
-
-int64_t ExpectedNs(const PlanRequest& request, const MicroBatch& batch) {
-  const TimeModel& time = request.time;
-  const Wide layers = request.model.num_layers;
-  const Wide redone = batch.recompute_layers;
-  const Wide tokens = batch.padded_tokens;
-  Wide squares = 0;
-  for (int index : batch.samples) {
-    squares +=
-        Wide{request.samples[index].length} * request.samples[index].length;
-  }
-  const Wide forward_backward =
-      Fixed24(time.quadratic_ns_per_token2) * squares +
-      Fixed24(time.linear_ns_per_token) * tokens;
-  const Wide with_recompute =
-      forward_backward * (3 * layers + redone) / (3 * layers);
-  Wide total = time.micro_batch_fixed_ns +
-               with_recompute / (Wide{batch.degree} * 16777216);
-  if (batch.degree > 1) {
-    total += (8 * layers + 4 * redone) * time.collective_latency_ns;
-    total += Beta24(time, batch.degree) * tokens * (2 * layers + redone) /
-             (2 * layers * batch.degree * 16777216);
-  }
-  const auto& speeds = request.cluster.rank_speed;
-  if (speeds.empty()) return static_cast<int64_t>(total);
-  double slowest = speeds[batch.first_rank];
-  for (int rank = 0; rank < batch.degree; ++rank) {
-    slowest = std::fmin(slowest, speeds[batch.first_rank + rank]);
-  }
-  const Wide speed = std::llround(slowest * 1048576.0);
-  const Wide scaled = total * 1048576;
-  return static_cast<int64_t>(scaled / speed + (scaled % speed != 0 ? 1 : 0));
+  return Broken(absl::StrCat(name, " recomputes ", batch.recompute_layers[0],
+                             " + ", batch.recompute_layers[1],
+                             " layers, which was not asked for"));
 }
 
 absl::Status CheckMicroBatches(const PlanRequest& request, const Plan& plan) {
@@ -197,8 +155,9 @@ absl::Status CheckMicroBatches(const PlanRequest& request, const Plan& plan) {
     const MicroBatch& batch = plan.micro_batches[k];
     const std::string name = Name(k, batch);
     EVENSTEP_RETURN_IF_ERROR(CheckBlock(request, name, batch));
+    EVENSTEP_RETURN_IF_ERROR(CheckRecompute(request, name, batch));
     EVENSTEP_RETURN_IF_ERROR(CheckTokens(request, name, batch));
-    const int64_t expected_ns = ExpectedNs(request, batch);
+    const int64_t expected_ns = checker::NanosecondsOf(request, batch);
     if (batch.predicted_ns != expected_ns) {
       return Broken(absl::StrCat(name, " states ", batch.predicted_ns,
                                  " ns; the model says ", expected_ns));
@@ -342,11 +301,17 @@ absl::Status CheckDigest(const PlanRequest& request, const Plan& plan) {
     HashWord(hash, batch.first_rank);
     HashWord(hash, batch.degree);
     HashWord(hash, batch.round);
-    HashWord(hash, batch.recompute_layers);
+    HashWord(hash, batch.recompute_layers[0]);
     HashWord(hash, batch.padded_tokens);
     HashWord(hash, batch.samples.size());
     for (int index : batch.samples) {
       HashWord(hash, static_cast<uint64_t>(request.samples[index].id));
+    }
+    if (batch.sp_mode != SpMode::kUlysses || batch.recompute_layers[1] > 0) {
+      HashWord(hash, UINT64_MAX);
+      HashWord(hash, static_cast<uint64_t>(batch.sp_mode));
+      HashWord(hash, batch.ulysses_degree);
+      HashWord(hash, batch.recompute_layers[1]);
     }
   }
   if (hash == plan.digest) return absl::OkStatus();

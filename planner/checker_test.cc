@@ -8,6 +8,7 @@
 #include <string>
 
 #include "planner/degrees.h"
+#include "planner/fits.h"
 #include "planner/planner.h"
 #include "planner/testing/corruptions.h"
 #include "planner/testing/random_request.h"

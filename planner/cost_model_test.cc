@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/degrees.h"
+#include "planner/memory_model.h"
 #include "planner/planner.h"
 #include "planner/published_costs.h"
 #include "planner/testing/random_request.h"
@@ -24,23 +25,27 @@ PlanRequest Priced() {
   return request;
 }
 
+BatchSize Size(int64_t tokens, int64_t pairs) { return {tokens, {pairs, 0}}; }
+
 TEST(CostModelTest, DegreeOnePaysNoCommunication) {
   const CostModel costs(Priced(), 0);
   // c0 + 100 * 10 + 2 * 10^2
-  EXPECT_EQ(costs.MicroBatchNs(1, 10, 100), 1'000'000 + 1000 + 200);
+  EXPECT_EQ(costs.MicroBatchNs({1}, Size(10, 100)), 1'000'000 + 1000 + 200);
 }
 
 TEST(CostModelTest, DegreeTwoHalvesWorkAndPaysCollectives) {
   const CostModel costs(Priced(), 0);
   // 8 L = 32 latencies; 10 tokens * 40 / 2.
-  EXPECT_EQ(costs.MicroBatchNs(2, 10, 100), 1'000'000 + 600 + 320'000 + 200);
+  EXPECT_EQ(costs.MicroBatchNs({2}, Size(10, 100)),
+            1'000'000 + 600 + 320'000 + 200);
 }
 
 TEST(CostModelTest, RecomputeOfAllLayersAddsAThirdAndHalfTheTraffic) {
   const CostModel costs(Priced(), 4);
   // 12 L = 48 latencies; 1.5 times the traffic.
-  EXPECT_EQ(costs.MicroBatchNs(2, 10, 100), 1'000'000 + 800 + 480'000 + 300);
-  EXPECT_EQ(costs.FixedNs(1), 1'000'000);
+  EXPECT_EQ(costs.MicroBatchNs({2}, Size(10, 100)),
+            1'000'000 + 800 + 480'000 + 300);
+  EXPECT_EQ(costs.FixedNs({1}), 1'000'000);
 }
 
 TEST(CostModelTest, AnAbsentDegreeTakesTheNextLargerCostOrTheLast) {
@@ -48,13 +53,14 @@ TEST(CostModelTest, AnAbsentDegreeTakesTheNextLargerCostOrTheLast) {
   request.time.collective_latency_ns = 0;
   request.time.collective = {{4, 80}};
   const CostModel costs(request, 0);
-  EXPECT_EQ(costs.SampleNs(2, 10), 600 + 400);
-  EXPECT_EQ(costs.SampleNs(8, 10), 150 + 100);
+  EXPECT_EQ(costs.SampleNs({2}, Size(10, 100)), 600 + 400);
+  EXPECT_EQ(costs.SampleNs({8}, Size(10, 100)), 150 + 100);
 }
 
 TEST(CostModelTest, PaddedTokensArePaidOnceByTheMicroBatch) {
   const CostModel costs(Priced(), 0);
-  EXPECT_EQ(costs.MicroBatchNs(4, 12, 100) - costs.MicroBatchNs(4, 8, 100),
+  EXPECT_EQ(costs.MicroBatchNs({4}, Size(12, 100)) -
+                costs.MicroBatchNs({4}, Size(8, 100)),
             4 * 100 / 4 + 4 * 80 / 4);
 }
 
@@ -72,17 +78,13 @@ TEST(CostModelTest, AMicroBatchCostsAtLeastItsParts) {
     const PlanRequest request = testing::RandomRequest(seed, {});
     const CostModel costs(request, request.options.recompute_layers);
     for (int degree : {1, 2, 4, 6}) {
-      int64_t parts_ns = costs.FixedNs(degree);
-      int64_t tokens = 0;
-      int128 squares = 0;
+      int64_t parts_ns = costs.FixedNs({degree});
+      BatchSize size;
       for (const Sample& sample : request.samples) {
-        parts_ns += costs.SampleNs(degree, sample.length);
-        tokens += sample.length;
-        squares += int128{sample.length} * sample.length;
+        parts_ns += costs.SampleNs({degree}, costs.SizeAt(degree, sample));
+        size += costs.SizeAt(degree, sample);
       }
-      const int64_t whole_ns =
-          costs.MicroBatchNs(degree, PaddedTokens(tokens, degree), squares);
-      EXPECT_GE(whole_ns, parts_ns);
+      EXPECT_GE(costs.MicroBatchNs({degree}, size), parts_ns);
     }
   }
 }
@@ -99,7 +101,7 @@ TEST(PublishedCostsTest, FlexSpConstantsAreTheTablesOwn) {
   request.time.quadratic_ns_per_token2 = 0;
   const CostModel model(request, 0);
   const double expected_ms = 16.0 * 32 * 4096 / 8 / 96.5;
-  EXPECT_NEAR(model.SampleNs(8, 1 << 20) / 1e6, expected_ms, 1e-3);
+  EXPECT_NEAR(model.SampleNs({8}, Size(1 << 20, 0)) / 1e6, expected_ms, 1e-3);
   EXPECT_EQ(FindPublishedCosts("nobody").status().code(),
             absl::StatusCode::kNotFound);
 }

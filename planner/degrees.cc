@@ -1,59 +1,68 @@
 #include "planner/degrees.h"
 
 #include <algorithm>
-#include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/status_macros.h"
 #include "planner/planner.h"
-#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {
 
-bool ModelAllows(const ModelShape& model, int degree) {
-  if (degree == 1) return true;
-  if (model.forced_degrees.empty()) return HeadsAllow(model, degree);
-  return std::find(model.forced_degrees.begin(), model.forced_degrees.end(),
-                   degree) != model.forced_degrees.end();
+bool Contains(const std::vector<int>& degrees, int degree) {
+  return std::find(degrees.begin(), degrees.end(), degree) != degrees.end();
 }
 
-// "what" is refused because the widest block is too small for its tokens.
-absl::Status TooLong(const std::string& what, int64_t tokens, int num_ranks,
-                     const std::vector<int>& degrees, int64_t tokens_per_rank) {
-  const int widest = degrees.back();
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, " has ", tokens, " tokens; the widest legal degree on ", num_ranks,
-      " ranks, ", widest, " of {", absl::StrJoin(degrees, ", "), "}, holds ",
-      widest, " x ", tokens_per_rank, " = ", tokens_per_rank * widest,
-      " tokens. It fits with memory.tokens_per_rank of at least ",
-      PaddedTokens(tokens, widest) / widest, ", or at a legal degree of ",
-      PaddedTokens(tokens, tokens_per_rank) / tokens_per_rank, " or more"));
+bool ModeIsAllowed(const ModelShape& model, SpMode mode) {
+  const SpMode by_default =
+      model.is_video() ? SpMode::kSwitch : SpMode::kUlysses;
+  if (model.sp_modes.empty()) return mode == by_default;
+  return std::find(model.sp_modes.begin(), model.sp_modes.end(), mode) !=
+         model.sp_modes.end();
 }
 
-absl::StatusOr<int> SmallestDegreeFor(const std::string& what, int64_t tokens,
-                                      const PlanRequest& request,
-                                      int64_t tokens_per_rank) {
-  const std::vector<int> degrees = LegalDegrees(request);
-  for (int degree : degrees) {
-    if (tokens <= tokens_per_rank * degree) return degree;
+// The widest ulysses part of a group that shares by both modes; 1: none.
+int WidestUlyssesPart(const ModelShape& model, int degree) {
+  for (int part = degree / 2; part > 1; --part) {
+    if (degree % part == 0 && HeadsAllow(model, part)) return part;
   }
-  return TooLong(what, tokens, request.cluster.num_ranks(), degrees,
-                 tokens_per_rank);
+  return 1;
 }
 
-const Sample& LongestSample(const PlanRequest& request) {
-  return *std::max_element(
-      request.samples.begin(), request.samples.end(),
-      [](const Sample& a, const Sample& b) { return a.length < b.length; });
+bool MaySwitch(const ModelShape& model, int degree) {
+  return ModeIsAllowed(model, SpMode::kSwitch) &&
+         (model.max_switch_degree == 0 || degree <= model.max_switch_degree);
 }
 
 }  // namespace
 
 bool HeadsAllow(const ModelShape& model, int degree) {
   if (model.heads % degree != 0) return false;
-  return model.kv_heads % degree == 0 || degree % model.kv_heads == 0;
+  return model.expand_kv_heads || model.kv_heads % degree == 0 ||
+         degree % model.kv_heads == 0;
+}
+
+std::optional<SequenceSplit> FindSplit(const ModelShape& model, int degree) {
+  if (degree == 1) return SequenceSplit();
+  const bool forced = !model.forced_degrees.empty();
+  if (forced && !Contains(model.forced_degrees, degree)) return std::nullopt;
+  if (model.is_video() && MaySwitch(model, degree)) {
+    return SequenceSplit{SpMode::kSwitch, degree};
+  }
+  if (ModeIsAllowed(model, SpMode::kUlysses) &&
+      (forced || HeadsAllow(model, degree))) {
+    return SequenceSplit{SpMode::kUlysses, degree, degree, 1};
+  }
+  if (ModeIsAllowed(model, SpMode::kKvGather)) {
+    return SequenceSplit{SpMode::kKvGather, degree, 1, degree};
+  }
+  if (!ModeIsAllowed(model, SpMode::kBoth)) return std::nullopt;
+  const int part = WidestUlyssesPart(model, degree);
+  if (part == 1) return std::nullopt;
+  return SequenceSplit{SpMode::kBoth, degree, part, degree / part};
+}
+
+SequenceSplit SplitFor(const ModelShape& model, int degree) {
+  return FindSplit(model, degree)
+      .value_or(SequenceSplit{SpMode::kUlysses, degree, degree, 1});
 }
 
 std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
@@ -61,24 +70,30 @@ std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
   std::vector<int> degrees;
   if (shape == BlockShape::kContiguous) {
     for (int degree = 1; degree <= num_ranks; ++degree) {
-      if (ModelAllows(model, degree)) degrees.push_back(degree);
+      if (FindSplit(model, degree)) degrees.push_back(degree);
     }
     return degrees;
   }
   int degree = 1;
   for (; degree <= num_ranks; degree *= 2) {
-    if (ModelAllows(model, degree)) degrees.push_back(degree);
+    if (FindSplit(model, degree)) degrees.push_back(degree);
   }
   const bool power_of_two = degree / 2 == num_ranks;
-  if (!power_of_two && ModelAllows(model, num_ranks)) {
+  if (!power_of_two && FindSplit(model, num_ranks)) {
     degrees.push_back(num_ranks);
   }
   return degrees;
 }
 
 std::vector<int> LegalDegrees(const PlanRequest& request) {
-  return LegalDegreesFor(request.cluster.num_ranks(), request.model,
-                         request.options.blocks);
+  std::vector<int> degrees = LegalDegreesFor(
+      request.cluster.num_ranks(), request.model, request.options.blocks);
+  const std::vector<int>& asked = request.options.degrees;
+  if (asked.empty()) return degrees;
+  std::erase_if(degrees, [&](int degree) {
+    return degree > 1 && !Contains(asked, degree);
+  });
+  return degrees;
 }
 
 std::vector<Block> AlignedBlocks(int num_ranks, int degree) {
@@ -98,68 +113,46 @@ std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape) {
   return blocks;
 }
 
+NodeMap::NodeMap(const PlanRequest& request) {
+  const TimeModel& time = request.time;
+  if (time.collective_across.empty() && time.gather_across.empty() &&
+      time.collective_latency_across_ns == 0) {
+    return;
+  }
+  int node = 0;
+  for (int ranks : request.cluster.ranks_per_node) {
+    node_of_rank_.insert(node_of_rank_.end(), ranks, node++);
+  }
+}
+
+std::vector<BlockClass> BlockClasses(const PlanRequest& request) {
+  const NodeMap nodes(request);
+  std::vector<BlockClass> classes;
+  for (int degree : LegalDegrees(request)) {
+    bool found[2] = {false, false};
+    for (const Block& block : BlocksOf(request.cluster.num_ranks(), degree,
+                                       request.options.blocks)) {
+      found[nodes.ClassOf(block).crosses_nodes ? 1 : 0] = true;
+    }
+    if (found[0]) classes.push_back({degree, false});
+    if (found[1]) classes.push_back({degree, true});
+  }
+  return classes;
+}
+
+std::vector<Block> BlocksOfClass(const PlanRequest& request,
+                                 const BlockClass& block_class) {
+  const NodeMap nodes(request);
+  std::vector<Block> blocks = BlocksOf(
+      request.cluster.num_ranks(), block_class.degree, request.options.blocks);
+  std::erase_if(blocks, [&](const Block& block) {
+    return nodes.ClassOf(block) != block_class;
+  });
+  return blocks;
+}
+
 int64_t PaddedTokens(int64_t tokens, int64_t degree) {
   return (tokens + degree - 1) / degree * degree;
-}
-
-std::vector<int> RecomputeModes(const PlanRequest& request) {
-  std::vector<int> modes = request.options.recompute_choices;
-  modes.push_back(request.options.recompute_layers);
-  std::sort(modes.begin(), modes.end());
-  modes.erase(std::unique(modes.begin(), modes.end()), modes.end());
-  return modes;
-}
-
-int64_t TokensPerRank(const PlanRequest& request, int recompute_layers) {
-  const MemoryModel& memory = request.memory;
-  if (memory.tokens_per_rank > 0) return memory.tokens_per_rank;
-  const int64_t whole_layers = request.model.num_layers - recompute_layers +
-                               (recompute_layers > 0 ? 1 : 0);
-  const int64_t bytes_per_token =
-      whole_layers * memory.layer_bytes_per_token +
-      recompute_layers * memory.kept_bytes_per_token +
-      memory.head_bytes_per_token;
-  return std::min(kMaxTokensPerRank, memory.activation_bytes /
-                                         std::max<int64_t>(1, bytes_per_token));
-}
-
-int64_t MostTokensPerRank(const PlanRequest& request) {
-  int64_t most = 0;
-  for (int mode : RecomputeModes(request)) {
-    most = std::max(most, TokensPerRank(request, mode));
-  }
-  return most;
-}
-
-absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
-  const int64_t stated = request.run.max_length;
-  const Sample& longest = LongestSample(request);
-  const std::string what =
-      stated > 0 ? "the run's longest possible sample (run.max_length)"
-                 : absl::StrCat("sample ", longest.id);
-  return SmallestDegreeFor(
-      what, stated > 0 ? stated : longest.length, request,
-      TokensPerRank(request, request.options.recompute_layers));
-}
-
-absl::Status CheckSamplesFit(const PlanRequest& request) {
-  const Sample& longest = LongestSample(request);
-  return SmallestDegreeFor(absl::StrCat("sample ", longest.id), longest.length,
-                           request, MostTokensPerRank(request))
-      .status();
-}
-
-absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
-                       const ModelShape& model, const MemoryModel& memory) {
-  PlanRequest request;
-  request.samples.push_back({0, max_length, max_length});
-  request.cluster = cluster;
-  request.model = model;
-  request.memory = memory;
-  EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
-  return SmallestDegreeFor("a sample of max_length", max_length, request,
-                           MostTokensPerRank(request))
-      .status();
 }
 
 }  // namespace evenstep::planner

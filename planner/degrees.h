@@ -1,8 +1,8 @@
 #ifndef EVENSTEP_PLANNER_DEGREES_H_
 #define EVENSTEP_PLANNER_DEGREES_H_
 
-// Which degrees and blocks exist: what the heads allow, where blocks stand, how
-// padding follows the degree, and what fits. Used by every policy and by submit
+// Which degrees and blocks exist: what the heads and modes of sequence
+// parallelism allow, and where blocks stand. Used by every policy and by submit
 // time checks. Stateless.
 //
 // Aligned blocks: a block of degree d, a power of two, starts at a multiple of
@@ -12,10 +12,9 @@
 // Contiguous blocks: any degree that the model allows, from any rank.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {
@@ -27,9 +26,54 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
+// How a group of `degree` ranks shares its sequences.
+struct SequenceSplit {
+  SpMode mode = SpMode::kUlysses;
+  int degree = 1;
+  int ulysses_degree = 1;  // times gather_degree it is the degree; both are 1
+  int gather_degree = 1;   // under switch
+};
+
 // Ulysses: the degree divides the query heads, and either divides the K/V heads
-// or is a multiple of them (then K and V are replicated).
+// or is a multiple of them (then K and V are replicated), or they are expanded.
 bool HeadsAllow(const ModelShape& model, int degree);
+
+// Nothing if no allowed mode can run the degree.
+std::optional<SequenceSplit> FindSplit(const ModelShape& model, int degree);
+// The same, with ulysses for a degree that is not legal.
+SequenceSplit SplitFor(const ModelShape& model, int degree);
+
+// Blocks that cost the same, speed aside. Where the costs know no difference
+// between nodes, no block counts as crossing.
+struct BlockClass {
+  int degree = 1;
+  bool crosses_nodes = false;
+
+  friend bool operator==(const BlockClass&, const BlockClass&) = default;
+};
+
+// Tells the classes of blocks. Small; copied with the cost model.
+class NodeMap {
+ public:
+  explicit NodeMap(const PlanRequest& request);
+
+  BlockClass ClassOf(const Block& block) const {
+    const int last_rank = block.first_rank + block.degree - 1;
+    return {block.degree,
+            !node_of_rank_.empty() &&
+                node_of_rank_[block.first_rank] != node_of_rank_[last_rank]};
+  }
+
+ private:
+  std::vector<int> node_of_rank_;  // empty: no difference between nodes
+};
+
+// Classes of all blocks that the request allows, by ascending degree; of one
+// degree, within a node first.
+std::vector<BlockClass> BlockClasses(const PlanRequest& request);
+// The blocks of a class, by first rank.
+std::vector<Block> BlocksOfClass(const PlanRequest& request,
+                                 const BlockClass& block_class);
 
 // As LegalDegrees of planner.h: ascending, 1 always among them.
 std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
@@ -39,27 +83,8 @@ std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
 std::vector<Block> AlignedBlocks(int num_ranks, int degree);
 std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape);
 
-// Tokens of a micro-batch after Ulysses padding: up to a multiple of `degree`.
+// Up to a multiple of `degree`.
 int64_t PaddedTokens(int64_t tokens, int64_t degree);
-
-// Numbers of recomputed layers that a plan may use, ascending: the choices and
-// options.recompute_layers.
-std::vector<int> RecomputeModes(const PlanRequest& request);
-
-// Tokens that a rank can hold with so many layers recomputed; at most
-// kMaxTokensPerRank.
-int64_t TokensPerRank(const PlanRequest& request, int recompute_layers);
-// The most over all modes.
-int64_t MostTokensPerRank(const PlanRequest& request);
-
-// The smallest legal degree that holds the longest sample of the run (of the
-// step, where the run does not say) with options.recompute_layers.
-// FAILED_PRECONDITION with the numbers.
-absl::StatusOr<int> StaticDegree(const PlanRequest& request);
-
-// FAILED_PRECONDITION naming the longest sample if no legal degree holds it
-// in any mode.
-absl::Status CheckSamplesFit(const PlanRequest& request);
 
 }  // namespace evenstep::planner
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "planner/fits.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 

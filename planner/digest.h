@@ -7,8 +7,10 @@
 //
 // Canonical bytes: little-endian 64-bit integers: the number of micro-batches,
 // then for each its first rank, degree, round, recomputed layers, padded
-// tokens, number of samples, and the samples' ids in order. Predictions are
-// left out: they change nothing that a rank does.
+// tokens, number of samples, and the samples' ids in order; and if it is not
+// plain (ulysses, no temporal layers recomputed) -1, mode of sequence
+// parallelism (in the order of SpMode), ulysses degree and recomputed temporal
+// layers. Predictions are left out: they change nothing that a rank does.
 
 #include <cstdint>
 #include <vector>

@@ -9,17 +9,12 @@
 namespace evenstep::planner {
 namespace {
 
-struct Size {
-  int64_t tokens = 0;
-  int128 squares = 0;
-};
-
-Size SizeOf(const PlanRequest& request, const std::vector<int>& samples) {
-  Size size;
+BatchSize SizeOfBatch(const PlanRequest& request, int degree,
+                      const std::vector<int>& samples) {
+  const SequenceSplit split = SplitFor(request.model, degree);
+  BatchSize size;
   for (int index : samples) {
-    const int64_t length = request.samples[index].length;
-    size.tokens += length;
-    size.squares += int128{length} * length;
+    size += SizeOf(request.model, split, request.samples[index]);
   }
   return size;
 }
@@ -29,19 +24,19 @@ class CostsByMode {
  public:
   CostsByMode(const PlanRequest& request, const CostModel& costs)
       : asked_(request.options.recompute_layers) {
-    for (int mode : RecomputeModes(request)) {
+    for (const LayerCounts& mode : RecomputeModes(request)) {
       costs_.push_back(costs.WithRecompute(mode));
     }
   }
 
-  int LayersOf(const Placement& placement) const {
+  LayerCounts LayersOf(const Placement& placement) const {
     return placement.recompute_layers == kRecomputeAsAsked
                ? asked_
                : placement.recompute_layers;
   }
   // A number that is no mode costs as asked; the checker refuses it.
   const CostModel& For(const Placement& placement) const {
-    const int layers = LayersOf(placement);
+    const LayerCounts layers = LayersOf(placement);
     const CostModel* found = &costs_[0];
     for (const CostModel& costs : costs_) {
       if (costs.recompute_layers() == layers) found = &costs;
@@ -50,17 +45,15 @@ class CostsByMode {
   }
 
  private:
-  const int asked_;
+  const LayerCounts asked_;
   std::vector<CostModel> costs_;
 };
 
-int64_t PredictNs(const PlanRequest& request, const CostsByMode& costs_by_mode,
-                  const Placement& placement) {
-  const Size size = SizeOf(request, placement.samples);
+int64_t PredictNs(const CostsByMode& costs_by_mode, const Placement& placement,
+                  const BatchSize& size) {
   const CostModel& costs = costs_by_mode.For(placement);
-  const int degree = placement.block.degree;
-  const int64_t nominal_ns = costs.MicroBatchNs(
-      degree, PaddedTokens(size.tokens, degree), size.squares);
+  const int64_t nominal_ns =
+      costs.MicroBatchNs(costs.ClassOf(placement.block), size);
   return CostModel::AtSpeed(nominal_ns, costs.BlockSpeed(placement.block));
 }
 
@@ -97,6 +90,14 @@ class Timeline {
   std::vector<int64_t> busy_ns_;
 };
 
+int64_t PredictBytes(const PlanRequest& request,
+                     const MicroBatch& micro_batch) {
+  if (request.memory.tokens_per_rank > 0) return 0;
+  return micro_batch.padded_tokens / micro_batch.degree *
+         BytesPerToken(request, micro_batch.recompute_layers,
+                       micro_batch.degree);
+}
+
 MicroBatch ToMicroBatch(const PlanRequest& request, const CostsByMode& costs,
                         Placement placement) {
   MicroBatch micro_batch;
@@ -105,10 +106,15 @@ MicroBatch ToMicroBatch(const PlanRequest& request, const CostsByMode& costs,
   if (request.options.sync == SyncMode::kPerRound) {
     micro_batch.round = placement.round;
   }
+  const SequenceSplit split = SplitFor(request.model, placement.block.degree);
+  micro_batch.sp_mode = split.mode;
+  micro_batch.ulysses_degree = split.ulysses_degree;
   micro_batch.recompute_layers = costs.LayersOf(placement);
-  micro_batch.padded_tokens = PaddedTokens(
-      SizeOf(request, placement.samples).tokens, micro_batch.degree);
-  micro_batch.predicted_ns = PredictNs(request, costs, placement);
+  const BatchSize size =
+      SizeOfBatch(request, placement.block.degree, placement.samples);
+  micro_batch.padded_tokens = PaddedTokens(size.tokens, micro_batch.degree);
+  micro_batch.predicted_ns = PredictNs(costs, placement, size);
+  micro_batch.predicted_bytes = PredictBytes(request, micro_batch);
   micro_batch.samples = std::move(placement.samples);
   return micro_batch;
 }
@@ -140,7 +146,9 @@ int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
   const CostsByMode costs_by_mode(request, costs);
   for (const Placement& placement : placements) {
     timeline.Run(placement.block, placement.round,
-                 PredictNs(request, costs_by_mode, placement));
+                 PredictNs(costs_by_mode, placement,
+                           SizeOfBatch(request, placement.block.degree,
+                                       placement.samples)));
   }
   return timeline.EndNs() + request.time.step_fixed_ns;
 }

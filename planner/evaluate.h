@@ -18,7 +18,7 @@
 
 namespace evenstep::planner {
 
-inline constexpr int kRecomputeAsAsked = -1;
+inline const LayerCounts kRecomputeAsAsked = -1;
 
 // What a policy decides: where, and which samples. Order is global order.
 struct Placement {
@@ -26,7 +26,7 @@ struct Placement {
   std::vector<int> samples;  // indices into the request
   int round = 0;             // ascending; read under per_round only
   // Or options.recompute_layers.
-  int recompute_layers = kRecomputeAsAsked;
+  LayerCounts recompute_layers = kRecomputeAsAsked;
 };
 
 // Step time alone, fixed cost included.

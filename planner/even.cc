@@ -128,8 +128,7 @@ TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
 }
 
 std::vector<Placement> PlaceOnTree(const PolicyInput& input) {
-  const BlockTree tree(input.request.cluster.num_ranks(),
-                       LegalDegrees(input.request), input.costs);
+  const BlockTree tree(input.request, input.costs);
   if (ExactIsAffordable(input, tree)) return PlaceExactly(input, tree);
   const int64_t bound_ns =
       input.bound.step_ns - input.request.time.step_fixed_ns;
@@ -148,7 +147,7 @@ void OfferAligned(const PolicyInput& input, std::vector<int> degrees,
                   Contest& contest) {
   PlanRequest request = input.request;
   request.options.blocks = BlockShape::kAligned;
-  request.model.forced_degrees = std::move(degrees);
+  request.options.degrees = std::move(degrees);
   if (!CheckSamplesFit(request).ok()) return;
   const CostTable table(request, input.costs);
   const LowerBound bound = ComputeLowerBound(request, input.costs, table);
@@ -181,8 +180,9 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
   Contest contest(input);
   contest.Offer(Place(input));
   OfferRivals(input, contest);
-  const std::vector<int> aligned = LegalDegreesFor(
-      request.cluster.num_ranks(), request.model, BlockShape::kAligned);
+  PlanRequest on_aligned = request;
+  on_aligned.options.blocks = BlockShape::kAligned;
+  const std::vector<int> aligned = LegalDegrees(on_aligned);
   // Aligned blocks are contiguous too. Without a barrier they often do better,
   // because nobody waits between nested blocks; they need fewer groups; and a
   // search among few degrees goes deeper.
@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const PolicyInput& input) {
   Contest contest(input);
   absl::Status last = absl::OkStatus();
-  for (int mode : RecomputeModes(input.request)) {
+  for (const LayerCounts& mode : RecomputeModes(input.request)) {
     PlanRequest request = input.request;
     request.options.recompute_choices.clear();
     request.options.recompute_layers = mode;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/degrees.h"
+#include "planner/fits.h"
 #include "planner/reference_rules.h"
 
 namespace evenstep::planner {
@@ -16,12 +17,9 @@ constexpr int64_t kNearBoundDivisor = 50;
 void LowerRecompute(const PlanRequest& request,
                     std::vector<Placement>& placements) {
   for (Placement& placement : placements) {
-    int64_t tokens = 0;
-    for (int index : placement.samples) tokens += request.samples[index].length;
-    for (int mode : RecomputeModes(request)) {
+    for (const LayerCounts& mode : RecomputeModes(request)) {
       placement.recompute_layers = mode;
-      if (tokens <= TokensPerRank(request, mode) * placement.block.degree)
-        break;
+      if (Fits(request, placement.block.degree, mode, placement.samples)) break;
     }
   }
 }
@@ -45,17 +43,20 @@ bool IsTwin(Policy policy) {
 }
 
 // No plan that keeps one degree is faster: the rank-time of all samples at a
-// degree that holds the longest, spread over all ranks.
+// degree that runs them all, spread over all ranks.
 int64_t OneDegreeBoundNs(const PolicyInput& input) {
   const CostTable& table = input.table;
   int64_t least_ns = INT64_MAX;
   for (int level = table.first_level(0); level < table.num_degrees(); ++level) {
     int64_t rank_ns = 0;
-    for (int i = 0; i < table.num_samples(); ++i) {
-      rank_ns += table.sample_ns(level, i) * table.degree(level);
+    bool runs_all = true;
+    for (int i = 0; i < table.num_samples() && runs_all; ++i) {
+      runs_all = table.Allows(level, i);
+      if (runs_all) rank_ns += table.sample_ns(level, i) * table.degree(level);
     }
-    least_ns = std::min(least_ns, rank_ns);
+    if (runs_all) least_ns = std::min(least_ns, rank_ns);
   }
+  if (least_ns == INT64_MAX) return INT64_MAX;
   return static_cast<int64_t>((int128{least_ns} << kSpeedFractionBits) /
                               input.costs.TotalSpeed()) +
          input.request.time.step_fixed_ns;
@@ -67,7 +68,8 @@ void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
     if (row.rule == ReferenceRule::kKarmarkarKarp && !one_degree_can_win) {
       continue;
     }
-    contest.Offer(PlaceByRule(input, row.rule));
+    auto placements = PlaceByRule(input, row.rule);
+    if (!placements.empty()) contest.Offer(std::move(placements));
   }
 }
 

@@ -95,7 +95,7 @@ TEST(EvenTest, ChoosingRecomputeIsNeverWorseThanAnySingleMode) {
     if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
     const int64_t chosen_ns = StepNs(request, Policy::kEven);
     int64_t single_ns = INT64_MAX;
-    for (int layers : request.options.recompute_choices) {
+    for (const LayerCounts& layers : request.options.recompute_choices) {
       PlanRequest single = request;
       single.options.recompute_choices.clear();
       single.options.recompute_layers = layers;

@@ -83,20 +83,18 @@ class ExactSolver {
 
   int64_t BatchNs(int node, Mask set) const {
     const int level = tree_.level(node);
-    int64_t tokens = 0;
-    int128 squares = 0;
+    const BlockClass& block_class = input_.table.block_class(level);
+    BatchSize size;
     for (int i = 0; i < input_.table.num_samples(); ++i) {
       if ((set >> i & 1) == 0) continue;
-      const int64_t length = input_.table.length(i);
-      tokens += length;
-      squares += int128{length} * length;
+      if (!input_.table.Allows(level, i)) return kImpossible;
+      const Sample& sample =
+          input_.request.samples[input_.table.request_index(i)];
+      size += input_.costs.SizeAt(block_class.degree, sample);
     }
-    if (tokens > input_.table.capacity_tokens(level)) return kImpossible;
-    const int degree = input_.table.degree(level);
-    return CostModel::AtSpeed(
-        input_.costs.MicroBatchNs(degree, PaddedTokens(tokens, degree),
-                                  squares),
-        tree_.speed(node));
+    if (size.tokens > input_.table.capacity_tokens(level)) return kImpossible;
+    return CostModel::AtSpeed(input_.costs.MicroBatchNs(block_class, size),
+                              tree_.speed(node));
   }
 
   void FillOwn(int node, Table& table) const {

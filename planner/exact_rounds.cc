@@ -82,16 +82,15 @@ class ExactRounds {
   Cell& At(int rank, Subset set) { return from_[rank * num_subsets_ + set]; }
 
   void AddDegree(int level) {
-    const int degree = input_.table.degree(level);
     nominal_ns_.emplace_back(num_subsets_, kImpossible);
-    layers_.emplace_back(num_subsets_, 0);
+    layers_.emplace_back(num_subsets_, LayerCounts());
     for (Subset set = 1; set < num_subsets_; ++set) {
       for (int mode = 0; mode < input_.table.num_modes(); ++mode) {
         TryMode(level, mode, set);
       }
     }
     for (const Block& block :
-         BlocksOf(num_ranks_, degree, input_.request.options.blocks)) {
+         BlocksOfClass(input_.request, input_.table.block_class(level))) {
       starting_[block.first_rank].push_back(
           {level, input_.costs.BlockSpeed(block)});
     }
@@ -101,19 +100,18 @@ class ExactRounds {
   void TryMode(int level, int mode, Subset set) {
     const CostTable& table = input_.table;
     const int in_mode = level + mode * table.num_degrees();
-    int64_t tokens = 0;
-    int128 squares = 0;
+    const BlockClass& block_class = table.block_class(level);
+    BatchSize size;
     for (Subset rest = set; rest != 0; rest &= rest - 1) {
-      const int64_t length =
-          input_.request.samples[std::countr_zero(rest)].length;
-      tokens += length;
-      squares += int128{length} * length;
+      const Sample& sample = input_.request.samples[std::countr_zero(rest)];
+      const auto split = SplitFor(input_.request.model, block_class.degree);
+      if (!CanShare(split, sample)) return;
+      size += SizeOf(input_.request.model, split, sample);
     }
-    if (tokens > table.capacity_tokens(in_mode)) return;
-    const int degree = table.degree(level);
-    const int layers = table.recompute_layers(in_mode);
-    const int64_t ns = input_.costs.WithRecompute(layers).MicroBatchNs(
-        degree, PaddedTokens(tokens, degree), squares);
+    if (size.tokens > table.capacity_tokens(in_mode)) return;
+    const LayerCounts& layers = table.recompute_layers(in_mode);
+    const int64_t ns =
+        input_.costs.WithRecompute(layers).MicroBatchNs(block_class, size);
     if (ns >= nominal_ns_[level][set]) return;
     nominal_ns_[level][set] = ns;
     layers_[level][set] = layers;
@@ -165,7 +163,7 @@ class ExactRounds {
   const int num_ranks_;
   const Subset num_subsets_;
   std::vector<std::vector<int64_t>> nominal_ns_;  // by level and subset
-  std::vector<std::vector<int>> layers_;          // that it recomputes
+  std::vector<std::vector<LayerCounts>> layers_;  // that it recomputes
   std::vector<std::vector<Start>> starting_;      // by first rank
   std::vector<Cell> from_;                        // by rank and subset
 };

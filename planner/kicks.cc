@@ -34,6 +34,7 @@ void KickOnce(TreePacking& packing, Random& random) {
     const int level = packing.table().first_level(sample) +
                       random.Below(packing.tree().num_levels() -
                                    packing.table().first_level(sample));
+    if (!packing.table().Allows(level, sample)) continue;
     const auto [begin, end] = packing.tree().NodesOfLevel(level);
     const int node = begin + random.Below(end - begin);
     packing.Remove(sample);

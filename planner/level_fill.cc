@@ -44,14 +44,17 @@ int LevelFiller::LevelOf(int sample) const {
   int level = table_.BestLevel(sample, options_.target_ns);
   level = level < 0 ? FastestLevel(sample) : Narrower(sample, level);
   level = std::clamp(level, options_.lowest_level, options_.highest_level);
-  return std::max(level, table_.first_level(sample));
+  level = std::max(level, table_.first_level(sample));
+  while (!table_.Allows(level, sample)) --level;
+  return level;
 }
 
 // The narrowest that costs hardly more: wide nodes take room from all below.
 int LevelFiller::Narrower(int sample, int level) const {
   const int64_t best_ns = table_.rank_ns(level, sample);
   for (int k = table_.first_level(sample); k < level; ++k) {
-    if (table_.alone_ns(k, sample) <= options_.target_ns &&
+    if (table_.Allows(k, sample) &&
+        table_.alone_ns(k, sample) <= options_.target_ns &&
         table_.rank_ns(k, sample) <= best_ns + best_ns / kEqualDivisor) {
       return k;
     }
@@ -62,7 +65,8 @@ int LevelFiller::Narrower(int sample, int level) const {
 int LevelFiller::FastestLevel(int sample) const {
   int best = table_.first_level(sample);
   for (int level = best + 1; level < table_.num_degrees(); ++level) {
-    if (table_.alone_ns(level, sample) < table_.alone_ns(best, sample)) {
+    if (table_.Allows(level, sample) &&
+        table_.alone_ns(level, sample) < table_.alone_ns(best, sample)) {
       best = level;
     }
   }
@@ -119,13 +123,13 @@ void LevelFiller::Place(int sample, int level) {
     SinkTop();
   }
   auto& [path_ns, node] = heap_[0];
-  const int bin = FindBin(node, table_.length(sample));
+  const int bin = FindBin(node, Tokens(node, sample));
   const int64_t added_ns =
       SampleNs(node, sample) + (bin < 0 ? FixedNs(node) : 0);
   if (path_ns + added_ns > options_.target_ns) {
     const int wider = FindWider(sample, level);
     if (wider >= 0) {
-      Add(wider, sample, FindBin(wider, table_.length(sample)));
+      Add(wider, sample, FindBin(wider, Tokens(wider, sample)));
       widened_ = true;
       return;
     }
@@ -138,13 +142,14 @@ void LevelFiller::Place(int sample, int level) {
 // The narrowest wider node that stays within the target; -1 if none does.
 int LevelFiller::FindWider(int sample, int level) {
   for (int wider = level + 1; wider < tree_.num_levels(); ++wider) {
+    if (!table_.Allows(wider, sample)) continue;
     const auto [begin, end] = tree_.NodesOfLevel(wider);
     if ((scanned_ += end - begin) > kMaxNodesScanned) return -1;
     for (int node = begin; node < end; ++node) {
       const int64_t path_ns =
           PathNs(node) + below_ns_[node] + SampleNs(node, sample);
       if (path_ns > options_.target_ns) continue;
-      const bool joins = FindBin(node, table_.length(sample)) >= 0;
+      const bool joins = FindBin(node, Tokens(node, sample)) >= 0;
       if (path_ns + (joins ? 0 : FixedNs(node)) <= options_.target_ns) {
         return node;
       }
@@ -177,7 +182,7 @@ void LevelFiller::Add(int node, int sample, int bin) {
     last_bin_[node] = bin;
     load_ns_[node] += FixedNs(node);
   }
-  bin_room_[bin] -= table_.length(sample);
+  bin_room_[bin] -= Tokens(node, sample);
   fill_.bin_of[sample] = bin;
   RaisePaths(node);
 }

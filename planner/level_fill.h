@@ -53,6 +53,9 @@ class LevelFiller {
   int64_t FixedNs(int node) const;
   int64_t SampleNs(int node, int sample) const;
   int64_t PathNs(int node) const;
+  int64_t Tokens(int node, int sample) const {
+    return table_.tokens(tree_.level(node), sample);
+  }
   int FindBin(int node, int64_t tokens) const;
   void FillLevel(int level);
   void Place(int sample, int level);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/model.h"
+
 namespace evenstep::planner {
 
 struct MicroBatch {
@@ -19,9 +21,16 @@ struct MicroBatch {
   // Under per_round: every rank waits for the slowest micro-batch of a round
   // before the next. Never descends in the global order. 0 under per_step.
   int round = 0;
-  int recompute_layers = 0;   // the first n layers run checkpointed
-  int64_t padded_tokens = 0;  // sum of lengths, padded to a multiple of degree
+  // The first n layers of each kind run checkpointed.
+  LayerCounts recompute_layers;
+  // How the group shares its sequences. kBoth: ulysses within every
+  // ulysses_degree ranks; else that is 1, or the degree (kUlysses).
+  SpMode sp_mode = SpMode::kUlysses;
+  int ulysses_degree = 1;
+  int64_t padded_tokens = 0;  // of all ranks together (sample_size.h)
   int64_t predicted_ns = 0;
+  // Activations of a rank; 0 where memory is given in tokens.
+  int64_t predicted_bytes = 0;
 };
 
 enum class BoundKind { kArea, kLongest, kMemory, kDestructive };

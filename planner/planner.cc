@@ -11,6 +11,7 @@
 #include "planner/cost_model.h"
 #include "planner/degrees.h"
 #include "planner/evaluate.h"
+#include "planner/fits.h"
 #include "planner/policies.h"
 #include "planner/validate.h"
 

@@ -11,8 +11,11 @@
 //   absl::Status verdict = CheckPlan(request, *plan);
 //
 // How the room is laid out, in the order of MakePlan:
+//   request.h, model.h and plan.h: what is asked and answered
 //   validate.h      what a legal request is, and the limits
-//   degrees.h       legal degrees, aligned blocks, padding, what fits
+//   degrees.h       legal degrees, modes of sequence parallelism, blocks
+//   sample_size.h   what a sample comes to at a degree, padding included
+//   memory_model.h  what a rank holds; fits.h: what fits where
 //   cost_model.h    time of a micro-batch, in integers
 //   bounds.h        how fast any plan can be
 //   policies.h      the table of policies; static_policies.cc,

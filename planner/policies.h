@@ -14,6 +14,7 @@
 #include "planner/bounds.h"
 #include "planner/cost_model.h"
 #include "planner/evaluate.h"
+#include "planner/fits.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {

@@ -33,11 +33,34 @@ std::vector<int> PowerOfTwoLevels(const CostTable& table) {
 }
 
 int SmallestLevel(const CostTable& table, const std::vector<int>& levels,
-                  int64_t tokens) {
+                  int item) {
   for (int level : levels) {
-    if (tokens <= table.capacity_tokens(level)) return level;
+    if (table.Allows(level, item)) return level;
   }
-  return levels.back();
+  return table.first_level(item);
+}
+
+// The smallest that runs every item; -1 if none does.
+int SmallestLevelForAll(const CostTable& table) {
+  for (int level : PowerOfTwoLevels(table)) {
+    int num_allowed = 0;
+    while (num_allowed < table.num_samples() &&
+           table.Allows(level, num_allowed)) {
+      ++num_allowed;
+    }
+    if (num_allowed == table.num_samples()) return level;
+  }
+  return -1;
+}
+
+// Whether a group's items fit another level.
+bool CanSetLevel(const CostTable& table, int level, const RoundGroup& group) {
+  int64_t tokens = 0;
+  for (int item : group.items) {
+    if (!table.Allows(level, item)) return false;
+    tokens += table.tokens(level, item);
+  }
+  return tokens <= table.capacity_tokens(level);
 }
 
 // Moves a group to another level; its time follows.
@@ -83,7 +106,7 @@ class DynamicContextParallel {
     Round round;
     std::vector<int> next;
     for (int item : left) {
-      const int level = SmallestLevel(table_, levels_, table_.length(item));
+      const int level = SmallestLevel(table_, levels_, item);
       RoundGroup* group = FindGroup(item, level, round);
       if (group == nullptr &&
           round.num_ranks + table_.degree(level) <= num_ranks_) {
@@ -110,8 +133,7 @@ class DynamicContextParallel {
     RoundGroup* lightest = nullptr;
     double least = std::numeric_limits<double>::infinity();
     for (RoundGroup& group : round.groups) {
-      if (group.level < level) continue;
-      const int64_t tokens = group.tokens + table_.length(item);
+      const int64_t tokens = group.tokens + table_.tokens(group.level, item);
       if (tokens > table_.capacity_tokens(group.level)) continue;
       const double work = WorkOf(group) + WorkOf(item, group.level);
       if (work >= least) continue;
@@ -127,7 +149,8 @@ class DynamicContextParallel {
       for (RoundGroup& group : round.groups) {
         const int degree = table_.degree(group.level);
         if (round.num_ranks + degree > num_ranks_) continue;
-        if (LevelOfDegree(2 * degree) < 0) continue;
+        const int wider = LevelOfDegree(2 * degree);
+        if (wider < 0 || !CanSetLevel(table_, wider, group)) continue;
         if (heaviest == nullptr || WorkOf(group) > WorkOf(*heaviest)) {
           heaviest = &group;
         }
@@ -218,9 +241,10 @@ std::vector<std::vector<int>> Difference(const CostTable& table, int level,
   return parts;
 }
 
-int64_t TokensOf(const CostTable& table, const std::vector<int>& items) {
+int64_t TokensOf(const CostTable& table, int level,
+                 const std::vector<int>& items) {
   int64_t tokens = 0;
-  for (int item : items) tokens += table.length(item);
+  for (int item : items) tokens += table.tokens(level, item);
   return tokens;
 }
 
@@ -233,7 +257,7 @@ std::vector<std::vector<int>> SplitShare(const CostTable& table, int level,
     auto parts = Difference(table, level, share, count);
     const bool fits = std::all_of(
         parts.begin(), parts.end(), [&](const std::vector<int>& part) {
-          return TokensOf(table, part) <= table.capacity_tokens(level);
+          return TokensOf(table, level, part) <= table.capacity_tokens(level);
         });
     if (fits) return parts;
   }
@@ -244,8 +268,8 @@ std::vector<std::vector<int>> SplitShare(const CostTable& table, int level,
 
 std::vector<Placement> PlaceKarmarkarKarp(const PolicyInput& input) {
   const CostTable& table = input.table;
-  const int level =
-      SmallestLevel(table, PowerOfTwoLevels(table), table.length(0));
+  const int level = SmallestLevelForAll(table);
+  if (level < 0) return {};
   const int degree = table.degree(level);
   std::vector<int> items;
   for (int item = 0; item < table.num_samples(); ++item) items.push_back(item);
@@ -255,7 +279,7 @@ std::vector<Placement> PlaceKarmarkarKarp(const PolicyInput& input) {
   for (const auto& share : shares) {
     const int64_t capacity = table.capacity_tokens(level);
     most = std::max<int64_t>(
-        most, (TokensOf(table, share) + capacity - 1) / capacity);
+        most, (TokensOf(table, level, share) + capacity - 1) / capacity);
   }
   Rounds rounds;
   for (const auto& share : shares) {
@@ -278,18 +302,19 @@ std::vector<RoundGroup> BestFitDecreasing(const CostTable& table) {
   const std::vector<int> levels = PowerOfTwoLevels(table);
   std::vector<RoundGroup> groups;
   for (int item = 0; item < table.num_samples(); ++item) {
-    const int64_t length = table.length(item);
     RoundGroup* best = nullptr;
     int64_t least_room = INT64_MAX;
     for (RoundGroup& group : groups) {
       const int64_t room = table.capacity_tokens(group.level) - group.tokens;
-      if (room < length || room >= least_room) continue;
+      if (room < table.tokens(group.level, item) || room >= least_room) {
+        continue;
+      }
       least_room = room;
       best = &group;
     }
     if (best == nullptr) {
       best = &groups.emplace_back();
-      best->level = SmallestLevel(table, levels, length);
+      best->level = SmallestLevel(table, levels, item);
     }
     AddItem(table, item, *best);
   }
@@ -308,7 +333,10 @@ void GrowSlowest(const CostTable& table, int num_ranks, Round& round) {
         num_ranks - round.num_ranks + table.degree(slowest.level);
     RoundGroup best = slowest;
     for (int level : levels) {
-      if (level <= slowest.level || table.degree(level) > free_ranks) continue;
+      if (level <= slowest.level || table.degree(level) > free_ranks ||
+          !CanSetLevel(table, level, slowest)) {
+        continue;
+      }
       RoundGroup grown = slowest;
       SetLevel(table, level, grown);
       if (grown.ns < best.ns) best = std::move(grown);

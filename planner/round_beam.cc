@@ -121,6 +121,7 @@ class Beam {
     const int end = table_.end_level(mode);
     if (narrowest >= end) return limits;
     for (int k = narrowest; k < std::min(end, narrowest + kNumAnchors); ++k) {
+      if (!table_.Allows(k, first)) continue;
       limits.push_back(table_.fixed_ns(k) + table_.sample_ns(k, first));
     }
     limits.push_back(

@@ -8,6 +8,23 @@ namespace {
 
 constexpr int kMaxChains = 24;
 
+// The most items that one of the modes and floors places under best.limit_ns;
+// `best` becomes its rule.
+int TryModes(const CostTable& table, const std::vector<int>& modes,
+             absl::Span<const int> left, RoundFiller& filler, FillRule& best) {
+  int reach = 0;
+  for (int mode : modes) {
+    for (int floor : FloorLevels(table)) {
+      const FillRule rule{best.limit_ns, floor, mode};
+      const int end = filler.FillPrefix(left, rule);
+      if (end <= reach) continue;
+      reach = end;
+      best = rule;
+    }
+  }
+  return reach;
+}
+
 // One limit for every round that allows it: for steps of very many rounds.
 Rounds FillOneByOne(const CostTable& table, int64_t limit_ns,
                     RoundFiller& filler) {
@@ -17,15 +34,10 @@ Rounds FillOneByOne(const CostTable& table, int64_t limit_ns,
   Rounds rounds;
   while (!left.empty()) {
     FillRule best{std::max(limit_ns, filler.AloneNs(left[0]))};
-    int reach = 0;
-    for (int mode : FewModes(table)) {
-      for (int floor : FloorLevels(table)) {
-        const FillRule rule{best.limit_ns, floor, mode};
-        const int end = filler.FillPrefix(left, rule);
-        if (end <= reach) continue;
-        reach = end;
-        best = rule;
-      }
+    int reach = TryModes(table, FewModes(table), left, filler, best);
+    // The first item may end within its least time in another mode only.
+    for (int mode = 0; reach == 0; ++mode) {
+      reach = TryModes(table, {mode}, left, filler, best);
     }
     filler.FillPrefix(left.subspan(0, reach), best);
     rounds.push_back(filler.TakeRound());

@@ -39,6 +39,7 @@ RoundFiller::RoundFiller(const CostTable& table, int num_ranks)
       Least least;
       for (int k = table.first_level(item, mode); k < table.end_level(mode);
            ++k) {
+        if (!table.Allows(k, item)) continue;
         const int64_t ns = table.sample_ns(k, item);
         least.alone_ns = std::min(least.alone_ns, table.fixed_ns(k) + ns);
         least.rank_ns = std::min(least.rank_ns, ns * table.degree(k));
@@ -117,10 +118,10 @@ bool RoundFiller::IsLikeRejected(int item) const {
 
 int RoundFiller::FindOpen(int item) const {
   const int first_level = rule_.mode * table_.num_degrees();
-  const int64_t length = table_.length(item);
   for (int k : used_degrees_) {
-    const int slot =
-        rooms_[k].FindFirst({length, table_.sample_ns(first_level + k, item)});
+    const int level = first_level + k;
+    const int slot = rooms_[k].FindFirst(
+        {table_.tokens(level, item), table_.sample_ns(level, item)});
     if (slot >= 0) return group_at_[k][slot];
   }
   return -1;
@@ -130,7 +131,7 @@ int RoundFiller::LevelToOpen(int item) const {
   const int first = table_.first_level(item, rule_.mode);
   const int end = table_.end_level(rule_.mode);
   auto fits = [&](int level) {
-    return table_.degree(level) <= free_ranks_ &&
+    return table_.degree(level) <= free_ranks_ && table_.Allows(level, item) &&
            table_.fixed_ns(level) + table_.sample_ns(level, item) <=
                rule_.limit_ns;
   };
@@ -175,7 +176,8 @@ bool RoundFiller::Place(int item) {
   }
   const Open& open = open_[group];
   rooms_[open.degree_index].Take(
-      open.slot, {table_.length(item), table_.sample_ns(open.level, item)});
+      open.slot,
+      {table_.tokens(open.level, item), table_.sample_ns(open.level, item)});
   placed_.push_back(item);
   group_of_.push_back(group);
   return true;

@@ -91,10 +91,7 @@ class Mover {
       free_ranks += table_.degree(Longest().level);
     }
     for (int k = 0; k < table_.num_levels(); ++k) {
-      if (table_.degree(k) > free_ranks ||
-          table_.capacity_tokens(k) < table_.length(item)) {
-        continue;
-      }
+      if (table_.degree(k) > free_ranks || !table_.Allows(k, item)) continue;
       const int64_t ns = table_.fixed_ns(k) + table_.sample_ns(k, item);
       Offer({Gain(to, removed_ns_, ns), item, to, kNone, k, kNone});
     }
@@ -104,16 +101,21 @@ class Mover {
     --work_left_;
     const RoundGroup& group = rounds_[to].groups[k];
     const int64_t capacity = table_.capacity_tokens(group.level);
-    const int64_t room = capacity - group.tokens - table_.length(item);
+    const int64_t room =
+        capacity - group.tokens - table_.tokens(group.level, item);
     const int64_t added_ns = group.ns + table_.sample_ns(group.level, item);
     if (room >= 0) {
       Offer({Gain(to, removed_ns_, added_ns), item, to, k, 0, kNone});
     }
-    // What is given back is shorter, so it fits where `item` was.
+    // What is given back is shorter, so it fits where `item` was, unless its
+    // degree is capped.
     const int own_level = Longest().level;
     const int64_t own_ns = Longest().ns - table_.sample_ns(own_level, item);
     for (int back : group.items) {
-      if (back <= item || room + table_.length(back) < 0) continue;
+      if (back <= item || room + table_.tokens(group.level, back) < 0 ||
+          table_.tokens(own_level, back) > table_.tokens(own_level, item)) {
+        continue;
+      }
       Offer({Gain(to, own_ns + table_.sample_ns(own_level, back),
                   added_ns - table_.sample_ns(group.level, back)),
              item, to, k, 0, back});
@@ -182,7 +184,7 @@ bool InsertItem(const CostTable& table, int num_ranks, int item, int except,
     for (int k = 0; k < static_cast<int>(round.groups.size()); ++k) {
       const RoundGroup& group = round.groups[k];
       const int64_t room = table.capacity_tokens(group.level) - group.tokens -
-                           table.length(item);
+                           table.tokens(group.level, item);
       if (room < 0) continue;
       const int64_t ns = table.sample_ns(group.level, item);
       offer({rise(group.ns + ns), ns * table.degree(group.level), room}, r, k,
@@ -190,7 +192,7 @@ bool InsertItem(const CostTable& table, int num_ranks, int item, int except,
     }
     for (int k = 0; k < table.num_levels(); ++k) {
       if (table.degree(k) > num_ranks - round.num_ranks ||
-          table.capacity_tokens(k) < table.length(item)) {
+          !table.Allows(k, item)) {
         continue;
       }
       const int64_t ns = table.sample_ns(k, item);

@@ -83,13 +83,13 @@ int64_t TotalNs(const Rounds& rounds) {
 void AddItem(const CostTable& table, int item, RoundGroup& group) {
   if (group.items.empty()) group.ns = table.fixed_ns(group.level);
   group.items.push_back(item);
-  group.tokens += table.length(item);
+  group.tokens += table.tokens(group.level, item);
   group.ns += table.sample_ns(group.level, item);
 }
 
 void RemoveItem(const CostTable& table, int item, RoundGroup& group) {
   group.items.erase(std::find(group.items.begin(), group.items.end(), item));
-  group.tokens -= table.length(item);
+  group.tokens -= table.tokens(group.level, item);
   group.ns -= table.sample_ns(group.level, item);
 }
 

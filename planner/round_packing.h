@@ -20,7 +20,7 @@ namespace evenstep::planner {
 
 struct RoundGroup {
   int level = 0;
-  int64_t tokens = 0;  // real ones
+  int64_t tokens = 0;  // of the capacity
   int64_t ns = 0;
   std::vector<int> items;
 };

@@ -108,8 +108,13 @@ std::vector<Duration> TrueDurations(PlanRequest request, const Plan& plan,
                                     const Hardware& hardware) {
   if (hardware.true_time.has_value()) request.time = *hardware.true_time;
   const std::vector<int64_t> total_ns = Predict(request, plan);
-  request.time.collective.clear();
+  for (auto* costs :
+       {&request.time.collective, &request.time.gather,
+        &request.time.collective_across, &request.time.gather_across}) {
+    costs->clear();
+  }
   request.time.collective_latency_ns = 0;
+  request.time.collective_latency_across_ns = 0;
   const std::vector<int64_t> compute_ns = Predict(request, plan);
   const CounterRandom random = CounterRandom(hardware.seed).Stream(kCost);
   std::vector<Duration> durations(total_ns.size());
@@ -220,7 +225,7 @@ class Simulation {
   // beyond the given duration, so that nothing beyond leaves it untouched.
   void RunLayers(int index, const Duration& duration) {
     const MicroBatch& batch = plan_.micro_batches[index];
-    const int num_layers = request_.model.num_layers;
+    const int num_layers = request_.model.layers().total();
     const auto ranks = std::pair(batch.first_rank, batch.degree);
     const double slowest = SlowestPlannedFactor(ranks);
     const double layer_ns =
@@ -273,7 +278,7 @@ class Simulation {
         nodes_[batch.first_rank] == nodes_[batch.first_rank + batch.degree - 1];
     const NetworkLevel& level =
         inside ? hardware_.inside_nodes : hardware_.across_nodes;
-    const int num_layers = request_.model.num_layers;
+    const int num_layers = request_.model.layers().total();
     double extra = level.slowdown - 1;
     if (level.noise > 0) {
       double noise = 0;

@@ -30,7 +30,7 @@ absl::StatusOr<Replicas> StaticReplicas(const PlanRequest& request) {
   EVENSTEP_ASSIGN_OR_RETURN(replicas.degree, StaticDegree(request));
   replicas.capacity_tokens =
       replicas.degree *
-      TokensPerRank(request, request.options.recompute_layers);
+      TokensPerRank(request, request.options.recompute_layers, replicas.degree);
   replicas.bins.resize(request.cluster.num_ranks() / replicas.degree);
   return replicas;
 }
@@ -52,13 +52,18 @@ std::vector<Placement> InRounds(Replicas replicas) {
   return placements;
 }
 
+int64_t TokensOf(const PolicyInput& input, int degree, int index) {
+  return input.costs.SizeAt(degree, input.request.samples[index]).tokens;
+}
+
 // `samples` in the order in which they are placed.
-Bins PackFirstFit(const PlanRequest& request, const std::vector<int>& samples,
-                  int64_t capacity_tokens) {
-  FirstFit first_fit(capacity_tokens, static_cast<int>(samples.size()));
+Bins PackFirstFit(const PolicyInput& input, const Replicas& replicas,
+                  const std::vector<int>& samples) {
+  FirstFit first_fit(replicas.capacity_tokens,
+                     static_cast<int>(samples.size()));
   Bins bins;
   for (int index : samples) {
-    const size_t bin = first_fit.Place(request.samples[index].length);
+    const size_t bin = first_fit.Place(TokensOf(input, replicas.degree, index));
     if (bin == bins.size()) bins.emplace_back();
     bins[bin].push_back(index);
   }
@@ -78,10 +83,12 @@ std::vector<std::vector<int>> DealByCost(const PolicyInput& input, int degree,
   for (int i = 0; i < input.table.num_samples(); ++i) {
     auto [load_ns, tokens, replica] = lightest.top();
     lightest.pop();
-    const int64_t length = input.table.length(i);
-    shares[replica].push_back(input.table.request_index(i));
-    lightest.push({load_ns + input.costs.SampleNs(degree, length),
-                   tokens + length, replica});
+    const int index = input.table.request_index(i);
+    const BatchSize size =
+        input.costs.SizeAt(degree, input.request.samples[index]);
+    shares[replica].push_back(index);
+    lightest.push({load_ns + input.costs.SampleNs({degree}, size),
+                   tokens + size.tokens, replica});
   }
   return shares;
 }
@@ -95,14 +102,15 @@ absl::StatusOr<std::vector<Placement>> PlaceStatic(const PolicyInput& input) {
   std::vector<int64_t> room(num_replicas, 0);
   for (size_t i = 0; i < request.samples.size(); ++i) {
     const size_t replica = i % num_replicas;
-    const int64_t length = request.samples[i].length;
+    const int64_t tokens =
+        TokensOf(input, replicas.degree, static_cast<int>(i));
     Bins& bins = replicas.bins[replica];
-    if (bins.empty() || room[replica] < length) {
+    if (bins.empty() || room[replica] < tokens) {
       bins.emplace_back();
       room[replica] = replicas.capacity_tokens;
     }
     bins.back().push_back(static_cast<int>(i));
-    room[replica] -= length;
+    room[replica] -= tokens;
   }
   return InRounds(std::move(replicas));
 }
@@ -112,8 +120,7 @@ absl::StatusOr<std::vector<Placement>> PlaceBalanced(const PolicyInput& input) {
   const auto shares = DealByCost(input, replicas.degree,
                                  static_cast<int>(replicas.bins.size()));
   for (size_t replica = 0; replica < shares.size(); ++replica) {
-    replicas.bins[replica] =
-        PackFirstFit(input.request, shares[replica], replicas.capacity_tokens);
+    replicas.bins[replica] = PackFirstFit(input, replicas, shares[replica]);
   }
   return InRounds(std::move(replicas));
 }
@@ -124,7 +131,7 @@ absl::StatusOr<std::vector<Placement>> PlacePacked(const PolicyInput& input) {
   for (int i = 0; i < input.table.num_samples(); ++i) {
     samples[i] = input.table.request_index(i);
   }
-  Bins bins = PackFirstFit(input.request, samples, replicas.capacity_tokens);
+  Bins bins = PackFirstFit(input, replicas, samples);
   for (size_t bin = 0; bin < bins.size(); ++bin) {
     replicas.bins[bin % replicas.bins.size()].push_back(std::move(bins[bin]));
   }

@@ -39,7 +39,7 @@ int64_t TreePacking::AboveNs(int node) const {
 }
 
 int64_t TreePacking::AddingNs(int node, int sample) const {
-  const bool joins = FindBin(node, table_->length(sample)) >= 0;
+  const bool joins = FindBin(node, Tokens(node, sample)) >= 0;
   return SampleNs(node, sample) + (joins ? 0 : FixedNs(node));
 }
 
@@ -51,7 +51,7 @@ int64_t TreePacking::RemovingNs(int sample) const {
 
 void TreePacking::Add(int node, int sample) {
   int64_t delta_ns = SampleNs(node, sample);
-  int bin = FindBin(node, table_->length(sample));
+  int bin = FindBin(node, Tokens(node, sample));
   if (bin < 0) {
     bin = OpenBin(node);
     delta_ns += FixedNs(node);
@@ -70,9 +70,10 @@ void TreePacking::Remove(int sample) {
 }
 
 bool TreePacking::CanSwap(int a, int b) const {
-  const int64_t growth = table_->length(a) - table_->length(b);
-  return bins_[bin_of_[b]].room_tokens >= growth &&
-         bins_[bin_of_[a]].room_tokens >= -growth;
+  const Bin& bin_a = bins_[bin_of_[a]];
+  const Bin& bin_b = bins_[bin_of_[b]];
+  return bin_b.room_tokens >= Tokens(bin_b.node, a) - Tokens(bin_b.node, b) &&
+         bin_a.room_tokens >= Tokens(bin_a.node, b) - Tokens(bin_a.node, a);
 }
 
 void TreePacking::Swap(int a, int b) {
@@ -120,7 +121,7 @@ void TreePacking::CloseBin(int bin) {
 }
 
 void TreePacking::PutInBin(int bin, int sample) {
-  bins_[bin].room_tokens -= table_->length(sample);
+  bins_[bin].room_tokens -= Tokens(bins_[bin].node, sample);
   ++bins_[bin].num_samples;
   bin_of_[sample] = bin;
   auto& samples = samples_[bins_[bin].node];
@@ -130,7 +131,7 @@ void TreePacking::PutInBin(int bin, int sample) {
 
 void TreePacking::TakeFromBin(int sample) {
   Bin& bin = bins_[bin_of_[sample]];
-  bin.room_tokens += table_->length(sample);
+  bin.room_tokens += Tokens(bin.node, sample);
   --bin.num_samples;
   bin_of_[sample] = -1;
   auto& samples = samples_[bin.node];

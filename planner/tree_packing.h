@@ -46,7 +46,7 @@ class TreePacking {
   // What the node's load falls by when the sample leaves.
   int64_t RemovingNs(int sample) const;
   bool Holds(int node, int sample) const {
-    return tree_->level(node) >= table_->first_level(sample);
+    return table_->Allows(tree_->level(node), sample);
   }
 
   // Joins the micro-batch with the least room that suffices, else opens one.
@@ -73,6 +73,9 @@ class TreePacking {
   int64_t FixedNs(int node) const {
     return CostModel::AtSpeed(table_->fixed_ns(tree_->level(node)),
                               tree_->speed(node));
+  }
+  int64_t Tokens(int node, int sample) const {
+    return table_->tokens(tree_->level(node), sample);
   }
   int FindBin(int node, int64_t tokens) const;  // -1: none has room
   int OpenBin(int node);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "planner/degrees.h"
+#include "planner/memory_model.h"
 
 namespace evenstep::planner {
 namespace {
@@ -20,6 +21,28 @@ absl::Status InRange(const std::string& field, Number value, Number low,
   if (value >= low && value <= high) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       field, " is ", value, "; it must be from ", low, " to ", high));
+}
+
+// The shape is that of the length, for a model that needs one.
+absl::Status ValidateShape(const Sample& sample, bool is_video) {
+  const int64_t sides[] = {sample.frames, sample.height, sample.width};
+  if (std::all_of(sides, sides + 3, [](int64_t n) { return n == 0; })) {
+    if (!is_video) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("sample ", sample.id,
+                     " has no frames, and the model has spatial and "
+                     "temporal layers"));
+  }
+  __int128 product = 1;
+  for (int64_t side : sides) {
+    if (side < 1 || side > kMaxLengthTokens) product = 0;
+    product *= side;
+  }
+  if (product == sample.length) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sample ", sample.id, " has ", sample.frames, " frames of ",
+      sample.height, " x ", sample.width,
+      " patches, which are not its length of ", sample.length, " tokens"));
 }
 
 absl::Status ValidateSample(const Sample& sample, const RunFacts& run) {
@@ -62,6 +85,7 @@ absl::Status ValidateSamples(const PlanRequest& request) {
   int64_t trained_tokens = 0;
   for (const Sample& sample : samples) {
     EVENSTEP_RETURN_IF_ERROR(ValidateSample(sample, request.run));
+    EVENSTEP_RETURN_IF_ERROR(ValidateShape(sample, request.model.is_video()));
     total_tokens += sample.length;
     trained_tokens += sample.trained_tokens;
   }
@@ -98,27 +122,93 @@ absl::Status ValidateCluster(const Cluster& cluster) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateModel(const ModelShape& model, const Options& options) {
+absl::Status ValidateDegreeList(const std::string& field,
+                                const std::vector<int>& degrees) {
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(absl::StrCat("entries of ", field),
+                                            degrees.size(), 0, kMaxRanks));
+  for (int degree : degrees) {
+    EVENSTEP_RETURN_IF_ERROR(
+        InRange(absl::StrCat(field, " entry"), degree, 1, kMaxRanks));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSpModes(const ModelShape& model) {
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("entries of model.sp_modes",
+                                            model.sp_modes.size(), 0, 4));
+  for (SpMode mode : model.sp_modes) {
+    const bool known = model.is_video()
+                           ? mode == SpMode::kUlysses || mode == SpMode::kSwitch
+                           : mode == SpMode::kUlysses ||
+                                 mode == SpMode::kKvGather ||
+                                 mode == SpMode::kBoth;
+    if (known) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.sp_modes has an entry ", static_cast<int>(mode),
+                     ", which is no mode of a ",
+                     model.is_video() ? "video" : "text", " model"));
+  }
+  return InRange("model.max_switch_degree", model.max_switch_degree, 0,
+                 kMaxRanks);
+}
+
+absl::Status ValidateModel(const ModelShape& model) {
   EVENSTEP_RETURN_IF_ERROR(
       InRange("model.num_layers", model.num_layers, 1, kMaxLayers));
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange("model.spatial_layers", model.spatial_layers, 0, kMaxLayers));
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange("model.temporal_layers", model.temporal_layers, 0, kMaxLayers));
   EVENSTEP_RETURN_IF_ERROR(InRange("model.heads", model.heads, 1, kMaxHeads));
   EVENSTEP_RETURN_IF_ERROR(
       InRange("model.kv_heads", model.kv_heads, 1, model.heads));
-  for (int degree : model.forced_degrees) {
-    EVENSTEP_RETURN_IF_ERROR(
-        InRange("model.forced_degrees entry", degree, 1, kMaxRanks));
-  }
+  EVENSTEP_RETURN_IF_ERROR(
+      ValidateDegreeList("model.forced_degrees", model.forced_degrees));
+  return ValidateSpModes(model);
+}
+
+absl::Status ValidateRecompute(const std::string& field,
+                               const LayerCounts& recompute,
+                               const LayerCounts& layers) {
+  EVENSTEP_RETURN_IF_ERROR(InRange(field, recompute[0], 0, layers[0]));
+  return InRange(absl::StrCat(field, " of temporal layers"), recompute[1], 0,
+                 layers[1]);
+}
+
+absl::Status ValidateRecomputes(const ModelShape& model,
+                                const Options& options) {
   if (options.recompute_choices.size() > kMaxRecomputeChoices) {
     return absl::InvalidArgumentError(absl::StrCat(
         "options.recompute_choices has ", options.recompute_choices.size(),
         " entries; at most ", kMaxRecomputeChoices));
   }
-  for (int layers : options.recompute_choices) {
-    EVENSTEP_RETURN_IF_ERROR(InRange("options.recompute_choices entry", layers,
-                                     0, model.num_layers));
+  for (const LayerCounts& layers : options.recompute_choices) {
+    EVENSTEP_RETURN_IF_ERROR(ValidateRecompute(
+        "options.recompute_choices entry", layers, model.layers()));
   }
-  return InRange("options.recompute_layers", options.recompute_layers, 0,
-                 model.num_layers);
+  return ValidateRecompute("options.recompute_layers", options.recompute_layers,
+                           model.layers());
+}
+
+absl::Status ValidateBytes(const MemoryModel& memory) {
+  const std::pair<const char*, int64_t> per_token[] = {
+      {"memory.layer_bytes_per_token", memory.layer_bytes_per_token},
+      {"memory.kept_bytes_per_token", memory.kept_bytes_per_token},
+      {"memory.head_bytes_per_token", memory.head_bytes_per_token},
+      {"memory.gathered_bytes_per_token", memory.gathered_bytes_per_token},
+      {"memory.spatial.layer_bytes_per_token",
+       memory.spatial.layer_bytes_per_token},
+      {"memory.spatial.kept_bytes_per_token",
+       memory.spatial.kept_bytes_per_token},
+      {"memory.temporal.layer_bytes_per_token",
+       memory.temporal.layer_bytes_per_token},
+      {"memory.temporal.kept_bytes_per_token",
+       memory.temporal.kept_bytes_per_token}};
+  for (const auto& [name, bytes] : per_token) {
+    EVENSTEP_RETURN_IF_ERROR(
+        InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateMemory(const PlanRequest& request) {
@@ -131,19 +221,13 @@ absl::Status ValidateMemory(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("memory.activation_bytes",
                                             memory.activation_bytes, 0,
                                             kMaxActivationBytes));
-  const std::pair<const char*, int64_t> per_token[] = {
-      {"memory.layer_bytes_per_token", memory.layer_bytes_per_token},
-      {"memory.kept_bytes_per_token", memory.kept_bytes_per_token},
-      {"memory.head_bytes_per_token", memory.head_bytes_per_token}};
-  for (const auto& [name, bytes] : per_token) {
-    EVENSTEP_RETURN_IF_ERROR(
-        InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));
-  }
-  for (int mode : RecomputeModes(request)) {
+  EVENSTEP_RETURN_IF_ERROR(ValidateBytes(memory));
+  for (const LayerCounts& mode : RecomputeModes(request)) {
     if (TokensPerRank(request, mode) > 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "memory.activation_bytes is ", memory.activation_bytes,
-        ", less than one token takes with ", mode, " layers recomputed"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory.activation_bytes is ", memory.activation_bytes,
+                     ", less than one token takes with ", mode.total(),
+                     " layers recomputed"));
   }
   return absl::OkStatus();
 }
@@ -162,6 +246,8 @@ absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
     return absl::InvalidArgumentError(absl::StrCat(
         "options.blocks is unknown: ", static_cast<int>(options.blocks)));
   }
+  EVENSTEP_RETURN_IF_ERROR(
+      ValidateDegreeList("options.degrees", options.degrees));
   EVENSTEP_RETURN_IF_ERROR(InRange("options.max_groups_per_rank",
                                    options.max_groups_per_rank, 0, kMaxRanks));
   return InRange<int64_t>("options.work_budget", options.work_budget, 0,
@@ -181,67 +267,161 @@ absl::Status ValidateRun(const RunFacts& run) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateTime(const TimeModel& time) {
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
-      "time.micro_batch_fixed_ns", time.micro_batch_fixed_ns, 0, kMaxFixedNs));
-  EVENSTEP_RETURN_IF_ERROR(InRange("time.linear_ns_per_token",
-                                   time.linear_ns_per_token, 0.0,
-                                   kMaxLinearNsPerToken));
-  EVENSTEP_RETURN_IF_ERROR(InRange("time.quadratic_ns_per_token2",
-                                   time.quadratic_ns_per_token2, 0.0,
-                                   kMaxQuadraticNsPerToken2));
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("time.collective_latency_ns",
-                                            time.collective_latency_ns, 0,
-                                            kMaxFixedNs));
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
-      "time.step_fixed_ns", time.step_fixed_ns, 0, kMaxFixedNs));
+using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;
+
+absl::Status ValidateCollective(const std::string& field,
+                                const CollectiveCosts& costs) {
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(absl::StrCat("entries of ", field),
+                                            costs.size(), 0, kMaxRanks));
   int last_degree = 0;
-  for (const auto& entry : time.collective) {
+  for (const auto& entry : costs) {
     if (entry.degree <= last_degree) {
       return absl::InvalidArgumentError(
-          absl::StrCat("time.collective lists degree ", entry.degree, " after ",
+          absl::StrCat(field, " lists degree ", entry.degree, " after ",
                        last_degree, "; degrees must ascend from 1"));
     }
     last_degree = entry.degree;
     EVENSTEP_RETURN_IF_ERROR(
-        InRange(absl::StrCat("time.collective of degree ", entry.degree),
+        InRange(absl::StrCat(field, " of degree ", entry.degree),
                 entry.ns_per_token, 0.0, kMaxLinearNsPerToken));
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateLayerTime(const std::string& prefix,
+                               const LayerTime& time) {
+  EVENSTEP_RETURN_IF_ERROR(InRange(absl::StrCat(prefix, "linear_ns_per_token"),
+                                   time.linear_ns_per_token, 0.0,
+                                   kMaxLinearNsPerToken));
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange(absl::StrCat(prefix, "quadratic_ns_per_token2"),
+              time.quadratic_ns_per_token2, 0.0, kMaxQuadraticNsPerToken2));
+  // It is a part of the linear cost.
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange(absl::StrCat(prefix, "attention_ns_per_token"),
+              time.attention_ns_per_token, 0.0, time.linear_ns_per_token));
+  return InRange(absl::StrCat(prefix, "sharded_attention_ns_per_token"),
+                 time.sharded_attention_ns_per_token, 0.0,
+                 kMaxLinearNsPerToken);
+}
+
+LayerTime TextTime(const TimeModel& time) {
+  return {time.linear_ns_per_token, time.quadratic_ns_per_token2,
+          time.attention_ns_per_token, time.sharded_attention_ns_per_token};
+}
+
+absl::Status ValidateTime(const TimeModel& time) {
+  const std::pair<const char*, int64_t> fixed[] = {
+      {"time.micro_batch_fixed_ns", time.micro_batch_fixed_ns},
+      {"time.collective_latency_ns", time.collective_latency_ns},
+      {"time.collective_latency_across_ns", time.collective_latency_across_ns},
+      {"time.step_fixed_ns", time.step_fixed_ns}};
+  for (const auto& [name, ns] : fixed) {
+    EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(name, ns, 0, kMaxFixedNs));
+  }
+  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.", TextTime(time)));
+  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.spatial.", time.spatial));
+  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.temporal.", time.temporal));
+  EVENSTEP_RETURN_IF_ERROR(InRange("time.head_ns_per_token",
+                                   time.head_ns_per_token, 0.0,
+                                   kMaxLinearNsPerToken));
+  const std::pair<const char*, const CollectiveCosts*> lists[] = {
+      {"time.collective", &time.collective},
+      {"time.collective_across", &time.collective_across},
+      {"time.gather", &time.gather},
+      {"time.gather_across", &time.gather_across}};
+  for (const auto& [name, costs] : lists) {
+    EVENSTEP_RETURN_IF_ERROR(ValidateCollective(name, *costs));
+  }
+  return absl::OkStatus();
+}
+
+long double Dearest(const CollectiveCosts& inside,
+                    const CollectiveCosts& across) {
+  double dearest = 0;
+  for (const CollectiveCosts* costs : {&inside, &across}) {
+    for (const auto& entry : *costs) {
+      dearest = std::max(dearest, entry.ns_per_token);
+    }
+  }
+  return dearest;
+}
+
+// What the samples come to at the degree that pads them most.
+struct MostWork {
+  long double tokens = 0;
+  long double pairs[kMaxLayerKinds] = {0, 0};
+};
+
+MostWork MostWorkOf(const PlanRequest& request) {
+  const ModelShape& model = request.model;
+  const long double num_ranks = request.cluster.num_ranks();
+  MostWork most;
+  for (const Sample& sample : request.samples) {
+    const long double length = sample.length;
+    if (model.is_video()) {
+      most.tokens += 2 * length + num_ranks;
+      most.pairs[0] += 2 * length * sample.patches();
+      most.pairs[1] += 2 * length * sample.frames;
+      continue;
+    }
+    most.tokens += length + (model.sp_modes.empty() ? 1 : 2) * num_ranks;
+    most.pairs[0] += length * length;
+  }
+  return most;
 }
 
 // Refuses costs whose sums could leave 63 bits. Long doubles are fine here: the
 // answer is compared with a limit that has room to spare.
 absl::Status ValidateTotalTime(const PlanRequest& request) {
   const TimeModel& time = request.time;
+  const bool is_video = request.model.is_video();
   const long double num_ranks = request.cluster.num_ranks();
-  long double tokens = 0, squares = 0, comm_ns_per_token = 0, speed = 1;
-  for (const Sample& sample : request.samples) {
-    tokens += sample.length + num_ranks;  // padding included
-    squares += static_cast<long double>(sample.length) * sample.length;
+  const MostWork most = MostWorkOf(request);
+  const LayerTime kinds[] = {is_video ? time.spatial : TextTime(time),
+                             is_video ? time.temporal : LayerTime()};
+  // Divided by the degree: paid once by all ranks together. Not divided: paid
+  // by each.
+  long double shared_ns_per_token =
+      time.head_ns_per_token + Dearest(time.collective, time.collective_across);
+  long double whole_ns_per_token = Dearest(time.gather, time.gather_across);
+  long double work_ns = 0;
+  for (int kind = 0; kind < kMaxLayerKinds; ++kind) {
+    shared_ns_per_token += kinds[kind].linear_ns_per_token;
+    whole_ns_per_token += kinds[kind].sharded_attention_ns_per_token;
+    work_ns += most.pairs[kind] * kinds[kind].quadratic_ns_per_token2;
   }
-  for (const auto& entry : time.collective) {
-    comm_ns_per_token =
-        std::max<long double>(comm_ns_per_token, entry.ns_per_token);
-  }
+  work_ns +=
+      most.tokens * (shared_ns_per_token + num_ranks * whole_ns_per_token);
+  const long double launch_ns = time.micro_batch_fixed_ns +
+                                18.0L * request.model.layers().total() *
+                                    std::max(time.collective_latency_ns,
+                                             time.collective_latency_across_ns);
+  const long double fixed_ns =
+      num_ranks * (request.samples.size() * launch_ns + time.step_fixed_ns);
+  long double speed = 1;
   for (double rank_speed : request.cluster.rank_speed) {
     speed = std::min<long double>(speed, rank_speed);
   }
-  const long double launch_ns =
-      time.micro_batch_fixed_ns +
-      12.0L * request.model.num_layers * time.collective_latency_ns;
-  // Work is shared by the ranks of a block; fixed costs are paid by each.
-  const long double work_ns =
-      2 * (tokens * (time.linear_ns_per_token + comm_ns_per_token) +
-           squares * time.quadratic_ns_per_token2);
-  const long double fixed_ns =
-      num_ranks * (request.samples.size() * launch_ns + time.step_fixed_ns);
-  const long double rank_ns = (work_ns + fixed_ns) / speed;
+  const long double rank_ns = (2 * work_ns + fixed_ns) / speed;
   if (rank_ns <= kMaxRankNs) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the costs are out of range: the samples may take up to ",
                    static_cast<double>(rank_ns), " ns of rank-time on ",
                    request.cluster.num_ranks(), " ranks, above ", kMaxRankNs));
+}
+
+absl::Status ValidateCostCells(const PlanRequest& request) {
+  const auto num_samples = static_cast<int64_t>(request.samples.size());
+  const auto num_classes = static_cast<int64_t>(BlockClasses(request).size());
+  const auto num_modes = static_cast<int64_t>(RecomputeModes(request).size());
+  if (num_samples * num_classes * num_modes <= kMaxCostCells) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      num_samples, " samples at ", num_classes, " degrees in ", num_modes,
+      " modes of recompute are too many to plan; the product may be ",
+      kMaxCostCells));
 }
 
 }  // namespace
@@ -250,11 +430,13 @@ absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateSamples(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateRun(request.run));
   EVENSTEP_RETURN_IF_ERROR(ValidateCluster(request.cluster));
-  EVENSTEP_RETURN_IF_ERROR(ValidateModel(request.model, request.options));
+  EVENSTEP_RETURN_IF_ERROR(ValidateModel(request.model));
+  EVENSTEP_RETURN_IF_ERROR(ValidateRecomputes(request.model, request.options));
   EVENSTEP_RETURN_IF_ERROR(ValidateTime(request.time));
   EVENSTEP_RETURN_IF_ERROR(ValidateMemory(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateOptions(request.options, request.cluster));
-  return ValidateTotalTime(request);
+  EVENSTEP_RETURN_IF_ERROR(ValidateTotalTime(request));
+  return ValidateCostCells(request);
 }
 
 }  // namespace evenstep::planner

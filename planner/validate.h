@@ -19,7 +19,10 @@ inline constexpr int kMaxRanks = 1 << 14;
 // Contiguous blocks: degrees times samples, and degrees times blocks, stay
 // small enough to be listed.
 inline constexpr int kMaxContiguousRanks = 512;
-inline constexpr int kMaxLayers = 1 << 14;
+// Samples times classes of blocks times recompute choices: 24 bytes each and
+// more are held.
+inline constexpr int64_t kMaxCostCells = int64_t{1} << 24;
+inline constexpr int kMaxLayers = 1 << 14;  // of a kind
 inline constexpr int kMaxHeads = 1 << 20;
 inline constexpr int64_t kMaxTokensPerRank = int64_t{1} << 36;
 inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 50;

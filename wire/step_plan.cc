@@ -14,7 +14,13 @@ PlannedMicroBatch MakeMicroBatch(const planner::PlanRequest& request,
   PlannedMicroBatch out;
   out.first_rank = planned.first_rank;
   out.degree = planned.degree;
-  out.recompute_layers = planned.recompute_layers;
+  out.recompute_layers = planned.recompute_layers[0];
+  out.recompute_temporal_layers = planned.recompute_layers[1];
+  out.sp_mode = planned.sp_mode;
+  if (planned.sp_mode == planner::SpMode::kBoth) {
+    out.ulysses_degree = planned.ulysses_degree;
+  }
+  out.round = planned.round;
   out.predicted_ns = planned.predicted_ns;
   for (const int index : planned.samples) {
     const planner::Sample& sample = request.samples[index];
@@ -31,8 +37,45 @@ v1::MicroBatch MicroBatchToProto(const PlannedMicroBatch& in) {
   out.mutable_sample_ids()->Assign(in.sample_ids.begin(), in.sample_ids.end());
   out.mutable_lengths()->Assign(in.lengths.begin(), in.lengths.end());
   out.set_recompute_layers(in.recompute_layers);
+  out.set_recompute_temporal_layers(in.recompute_temporal_layers);
+  // Both enums count the modes in the same order.
+  out.set_sp_mode(static_cast<v1::SpMode>(in.sp_mode));
+  out.set_ulysses_degree(in.ulysses_degree);
+  out.set_round(in.round);
   out.set_predicted_ns(in.predicted_ns);
   return out;
+}
+
+// Stands where the next block's first rank would: none is negative.
+constexpr int64_t kMoreFollows = -1;
+
+bool IsPlain(const PlannedMicroBatch& micro_batch) {
+  return micro_batch.sp_mode == planner::SpMode::kUlysses &&
+         micro_batch.recompute_temporal_layers == 0 && micro_batch.round == 0;
+}
+
+absl::Status CheckSharing(const v1::MicroBatch& proto) {
+  const int degree = proto.degree();
+  const int ulysses = proto.ulysses_degree();
+  bool ok = false;
+  switch (proto.sp_mode()) {
+    case v1::ULYSSES:
+      ok = ulysses == 0 || ulysses == degree;
+      break;
+    case v1::KV_GATHER:
+    case v1::SWITCH:
+      ok = ulysses == 1;
+      break;
+    case v1::BOTH:
+      ok = ulysses > 1 && ulysses < degree && degree % ulysses == 0;
+      break;
+    default:
+      break;
+  }
+  if (ok) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("mode ", static_cast<int>(proto.sp_mode()), " with ",
+                   ulysses, " ulysses ranks at degree ", degree));
 }
 
 absl::Status CheckMicroBatch(const v1::MicroBatch& proto, int world) {
@@ -54,11 +97,13 @@ absl::Status CheckMicroBatch(const v1::MicroBatch& proto, int world) {
           "sample ", proto.sample_ids(i), " has length ", proto.lengths(i)));
     }
   }
-  if (proto.recompute_layers() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(proto.recompute_layers(), " layers recomputed"));
+  if (proto.recompute_layers() < 0 || proto.recompute_temporal_layers() < 0 ||
+      proto.round() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        proto.recompute_layers(), " + ", proto.recompute_temporal_layers(),
+        " layers recomputed in round ", proto.round()));
   }
-  return absl::OkStatus();
+  return CheckSharing(proto);
 }
 
 PlannedMicroBatch MicroBatchFromProto(const v1::MicroBatch& proto) {
@@ -68,6 +113,10 @@ PlannedMicroBatch MicroBatchFromProto(const v1::MicroBatch& proto) {
   out.sample_ids.assign(proto.sample_ids().begin(), proto.sample_ids().end());
   out.lengths.assign(proto.lengths().begin(), proto.lengths().end());
   out.recompute_layers = proto.recompute_layers();
+  out.recompute_temporal_layers = proto.recompute_temporal_layers();
+  out.sp_mode = static_cast<planner::SpMode>(proto.sp_mode());
+  out.ulysses_degree = proto.ulysses_degree();
+  out.round = proto.round();
   out.predicted_ns = proto.predicted_ns();
   return out;
 }
@@ -119,6 +168,12 @@ uint64_t StepPlanDigest(const StepPlan& plan) {
     hash.Add(static_cast<int64_t>(micro_batch.sample_ids.size()));
     for (const int64_t id : micro_batch.sample_ids) hash.Add(id);
     for (const int64_t length : micro_batch.lengths) hash.Add(length);
+    if (IsPlain(micro_batch)) continue;
+    hash.Add(kMoreFollows);
+    hash.Add(static_cast<int64_t>(micro_batch.sp_mode));
+    hash.Add(micro_batch.ulysses_degree);
+    hash.Add(micro_batch.recompute_temporal_layers);
+    hash.Add(micro_batch.round);
   }
   return hash.value();
 }

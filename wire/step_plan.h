@@ -24,7 +24,11 @@ struct PlannedMicroBatch {
   std::vector<int64_t> sample_ids;
   std::vector<int64_t> lengths;  // tokens, parallel to sample_ids
   int recompute_layers = 0;
+  int recompute_temporal_layers = 0;  // of video
+  planner::SpMode sp_mode = planner::SpMode::kUlysses;
+  // Ranks of one all-to-all: 1 under kKvGather; 0 stands for the degree.
   int ulysses_degree = 0;
+  int round = 0;
   int64_t predicted_ns = 0;
 
   bool Contains(int rank) const {
@@ -48,7 +52,10 @@ struct StepPlan {
 
 // FNV-1a, 64 bits, over little-endian int64 values: world, step,
 // trained_tokens, number of micro-batches, then for each its first rank,
-// degree, recomputed layers, number of samples, all ids, all lengths. Neither
+// degree, recomputed layers, number of samples, all ids, all lengths; and if it
+// is not plain (ulysses, round 0, no temporal layers recomputed) -1, mode of
+// sequence parallelism (in the order of SpMode), ulysses degree, recomputed
+// temporal layers, round. Neither
 // the generation nor predictions: they change nothing that a rank computes.
 uint64_t StepPlanDigest(const StepPlan& plan);
 

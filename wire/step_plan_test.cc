@@ -11,6 +11,7 @@
 namespace evenstep::wire {
 namespace {
 
+using planner::SpMode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -25,12 +26,20 @@ StepPlan Example() {
        .sample_ids = {42},
        .lengths = {900},
        .recompute_layers = 1,
+       .recompute_temporal_layers = 0,
+       .sp_mode = SpMode::kUlysses,
+       .ulysses_degree = 0,
+       .round = 0,
        .predicted_ns = 1000},
       {.first_rank = 2,
        .degree = 2,
        .sample_ids = {43, 44},
        .lengths = {100, 50},
        .recompute_layers = 0,
+       .recompute_temporal_layers = 0,
+       .sp_mode = SpMode::kUlysses,
+       .ulysses_degree = 0,
+       .round = 0,
        .predicted_ns = 300},
   };
   plan.trained_tokens = 1047;
@@ -61,6 +70,24 @@ TEST(StepPlanTest, RoundTripKeepsEverything) {
   EXPECT_EQ(again->predicted_step_ns, 1300);
   EXPECT_EQ(again->policy, "even");
   EXPECT_EQ(again->digest, plan.digest);
+}
+
+TEST(StepPlanTest, ModesRoundsAndKindsOfLayerRoundTrip) {
+  StepPlan plan = Example();
+  plan.micro_batches[0].sp_mode = SpMode::kBoth;
+  plan.micro_batches[0].ulysses_degree = 2;
+  plan.micro_batches[1].sp_mode = SpMode::kSwitch;
+  plan.micro_batches[1].ulysses_degree = 1;
+  plan.micro_batches[1].recompute_temporal_layers = 2;
+  plan.micro_batches[1].round = 1;
+  plan.digest = StepPlanDigest(plan);
+  const auto again = FromProto(ToProto(plan));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->micro_batches[0].sp_mode, SpMode::kBoth);
+  EXPECT_EQ(again->micro_batches[0].ulysses_degree, 2);
+  EXPECT_EQ(again->micro_batches[1].sp_mode, SpMode::kSwitch);
+  EXPECT_EQ(again->micro_batches[1].recompute_temporal_layers, 2);
+  EXPECT_EQ(again->micro_batches[1].round, 1);
 }
 
 TEST(StepPlanTest, RanksOfABlockAndNoOthersAreContained) {
@@ -100,6 +127,9 @@ TEST(StepPlanTest, DigestChangesWithAllThatRanksComputeAndNothingElse) {
       [](StepPlan& p) { p.micro_batches[1].sample_ids[0] = 45; },
       [](StepPlan& p) { p.micro_batches[1].lengths[0] = 101; },
       [](StepPlan& p) { p.micro_batches[1].recompute_layers = 1; },
+      [](StepPlan& p) { p.micro_batches[1].recompute_temporal_layers = 1; },
+      [](StepPlan& p) { p.micro_batches[1].sp_mode = SpMode::kKvGather; },
+      [](StepPlan& p) { p.micro_batches[1].round = 1; },
       [](StepPlan& p) { std::swap(p.micro_batches[0], p.micro_batches[1]); },
       [](StepPlan& p) {
         std::swap(p.micro_batches[1].lengths[0], p.micro_batches[1].lengths[1]);
@@ -148,7 +178,25 @@ TEST(StepPlanTest, PlansThatCannotRunAreRefusedWithTheReason) {
       {[](v1::StepPlan& p) {
          p.mutable_micro_batches(1)->set_recompute_layers(-1);
        },
-       "-1 layers recomputed"},
+       "-1 + 0 layers recomputed"},
+      {[](v1::StepPlan& p) {
+         p.mutable_micro_batches(1)->set_recompute_temporal_layers(-2);
+       },
+       "0 + -2 layers recomputed"},
+      {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_round(-1); },
+       "round -1"},
+      {[](v1::StepPlan& p) {
+         p.mutable_micro_batches(0)->set_ulysses_degree(3);
+       },
+       "mode 0 with 3 ulysses ranks at degree 4"},
+      {[](v1::StepPlan& p) {
+         p.mutable_micro_batches(1)->set_sp_mode(v1::BOTH);
+       },
+       "mode 2 with 0 ulysses ranks at degree 2"},
+      {[](v1::StepPlan& p) {
+         p.mutable_micro_batches(1)->set_sp_mode(static_cast<v1::SpMode>(9));
+       },
+       "mode 9"},
       {[](v1::StepPlan& p) { p.set_world(0); }, "world 0"},
       {[](v1::StepPlan& p) { p.set_step(-1); }, "step -1"},
       {[](v1::StepPlan& p) { p.set_trained_tokens(1048); }, "says digest"},

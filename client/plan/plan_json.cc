@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/degrees.h"
+#include "planner/memory_model.h"
 
 namespace evenstep::plan {
 namespace {
@@ -15,8 +15,8 @@ using planner::PlanRequest;
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 Json RecomputeToJson(const PlanRequest& request, const MicroBatch& batch) {
-  return {{"layers", batch.recompute_layers},
-          {"of_layers", request.model.num_layers}};
+  return {{"layers", batch.recompute_layers.total()},
+          {"of_layers", request.model.layers().total()}};
 }
 
 Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
@@ -48,7 +48,7 @@ Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
                      : "contiguous"}};
   Json modes = Json::array();
   for (const auto& mode : planner::RecomputeModes(request)) {
-    modes.push_back(mode);
+    modes.push_back(mode.total());
   }
   json["recompute_layers"] = modes;
   return json;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/degrees.h"
+#include "planner/memory_model.h"
 #include "planner/planner.h"
 
 namespace evenstep::plan {

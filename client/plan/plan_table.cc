@@ -166,14 +166,15 @@ TextRows PlanRows(const PlanRequest& request, const Plan& plan) {
   for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
     const MicroBatch& batch = plan.micro_batches[i];
     const int last = batch.first_rank + batch.degree - 1;
-    rows.push_back(
-        {absl::StrCat(i), absl::StrCat(batch.round),
-         batch.degree == 1 ? absl::StrCat(last)
-                           : absl::StrCat(batch.first_rank, "-", last),
-         absl::StrCat(batch.degree),
-         absl::StrCat(batch.padded_tokens / batch.degree),
-         absl::StrCat(batch.recompute_layers, "/", request.model.num_layers),
-         Seconds(batch.predicted_ns), Samples(batch)});
+    rows.push_back({absl::StrCat(i), absl::StrCat(batch.round),
+                    batch.degree == 1
+                        ? absl::StrCat(last)
+                        : absl::StrCat(batch.first_rank, "-", last),
+                    absl::StrCat(batch.degree),
+                    absl::StrCat(batch.padded_tokens / batch.degree),
+                    absl::StrCat(batch.recompute_layers.total(), "/",
+                                 request.model.layers().total()),
+                    Seconds(batch.predicted_ns), Samples(batch)});
   }
   return rows;
 }

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "planner/bounds.h"
 #include "planner/cost_model.h"
-#include "planner/degrees.h"
+#include "planner/memory_model.h"
 #include "planner/policies.h"
 #include "planner/validate.h"
 
@@ -175,8 +175,8 @@ double RecomputeRatio(const PlanRequest& request, const Plan& plan) {
   double all = 0;
   for (const planner::MicroBatch& batch : plan.micro_batches) {
     const auto tokens = static_cast<double>(batch.padded_tokens);
-    recomputed += tokens * batch.recompute_layers;
-    all += tokens * request.model.num_layers;
+    recomputed += tokens * batch.recompute_layers.total();
+    all += tokens * request.model.layers().total();
   }
   return all > 0 ? recomputed / all : 0;
 }
@@ -200,7 +200,7 @@ std::vector<double> MemoryShares(const PlanRequest& request, const Plan& plan) {
   std::vector<double> shares(request.cluster.num_ranks(), 0);
   for (const planner::MicroBatch& batch : plan.micro_batches) {
     const double room = static_cast<double>(
-        planner::TokensPerRank(request, batch.recompute_layers));
+        planner::TokensPerRank(request, batch.recompute_layers, batch.degree));
     const double share =
         static_cast<double>(batch.padded_tokens) / batch.degree / room;
     for (int i = 0; i < batch.degree; ++i) {

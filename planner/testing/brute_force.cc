@@ -7,7 +7,9 @@
 
 #include "planner/cost_model.h"
 #include "planner/degrees.h"
+#include "planner/memory_model.h"
 #include "planner/planner.h"
+#include "planner/sample_size.h"
 
 namespace evenstep::planner::testing {
 namespace {
@@ -34,23 +36,19 @@ class BruteForce {
   struct Batch {
     Block block;
     int round = 0;
-    int64_t tokens = 0;
-    int128 squares = 0;
+    BatchSize size;
   };
 
   void PlaceFrom(size_t sample) {
     if (sample == request_.samples.size()) return Judge();
-    const int64_t length = request_.samples[sample].length;
-    for (size_t k = 0; k < batches_.size(); ++k) {
-      TryIn(batches_[k], length, sample);
-    }
+    for (size_t k = 0; k < batches_.size(); ++k) TryIn(k, sample);
     const bool in_rounds = request_.options.sync == SyncMode::kPerRound;
     const int num_rounds = in_rounds ? NumRounds() + 1 : 1;
     for (const Block& block : blocks_) {
       for (int round = 0; round < num_rounds; ++round) {
         if (in_rounds && IsTaken(block, round)) continue;
-        batches_.push_back({block, round});
-        TryIn(batches_.back(), length, sample);
+        batches_.push_back({block, round, {}});
+        TryIn(batches_.size() - 1, sample);
         batches_.pop_back();
       }
     }
@@ -75,29 +73,26 @@ class BruteForce {
     return false;
   }
 
-  // `batch` may move in memory while deeper samples open others.
-  void TryIn(Batch& batch, int64_t length, size_t sample) {
-    const size_t k = static_cast<size_t>(&batch - batches_.data());
-    const int64_t padded =
-        PaddedTokens(batch.tokens + length, batch.block.degree);
-    if (padded / batch.block.degree > MostTokensPerRank(request_)) return;
-    batches_[k].tokens += length;
-    batches_[k].squares += int128{length} * length;
-    PlaceFrom(sample + 1);
-    batches_[k].tokens -= length;
-    batches_[k].squares -= int128{length} * length;
+  void TryIn(size_t k, size_t sample) {
+    const int degree = batches_[k].block.degree;
+    const SequenceSplit split = SplitFor(request_.model, degree);
+    if (!CanShare(split, request_.samples[sample])) return;
+    const BatchSize before = batches_[k].size;
+    batches_[k].size += SizeOf(request_.model, split, request_.samples[sample]);
+    if (BatchNs(batches_[k]) < INT64_MAX) PlaceFrom(sample + 1);
+    batches_[k].size = before;
   }
 
-  // In the fastest mode that holds its tokens.
+  // In the fastest mode that holds its tokens; INT64_MAX if none does.
   int64_t BatchNs(const Batch& batch) const {
     const int degree = batch.block.degree;
-    const int64_t padded = PaddedTokens(batch.tokens, degree);
+    const int64_t padded = PaddedTokens(batch.size.tokens, degree);
     int64_t least_ns = INT64_MAX;
-    for (int mode : RecomputeModes(request_)) {
-      if (padded / degree > TokensPerRank(request_, mode)) continue;
+    for (const LayerCounts& mode : RecomputeModes(request_)) {
+      if (padded / degree > TokensPerRank(request_, mode, degree)) continue;
       const int64_t ns =
           CostModel::AtSpeed(costs_.WithRecompute(mode).MicroBatchNs(
-                                 degree, padded, batch.squares),
+                                 costs_.ClassOf(batch.block), batch.size),
                              costs_.BlockSpeed(batch.block));
       least_ns = std::min(least_ns, ns);
     }

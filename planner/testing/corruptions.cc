@@ -7,6 +7,7 @@
 
 #include "planner/digest.h"
 #include "planner/evaluate.h"
+#include "planner/fits.h"
 #include "planner/planner.h"
 
 namespace evenstep::planner::testing {
@@ -85,10 +86,8 @@ bool BlockIsMisaligned(const PlanRequest& request, Plan& plan) {
 bool RecomputeIsMissing(const PlanRequest& request, Plan& plan) {
   Placements placements = PlacementsOf(plan);
   for (Placement& placement : placements) {
-    const int least = RecomputeModes(request).front();
-    int64_t tokens = 0;
-    for (int index : placement.samples) tokens += request.samples[index].length;
-    if (tokens <= TokensPerRank(request, least) * placement.block.degree) {
+    const LayerCounts least = RecomputeModes(request).front();
+    if (Fits(request, placement.block.degree, least, placement.samples)) {
       continue;
     }
     placement.recompute_layers = least;
@@ -187,7 +186,18 @@ std::vector<Corruption> MakeAll() {
       Plain("padded tokens are off",
             [](Plan& p) { ++p.micro_batches[0].padded_tokens; }),
       Plain("recompute is not what was asked",
-            [](Plan& p) { p.micro_batches[0].recompute_layers += 1000; }),
+            [](Plan& p) { p.micro_batches[0].recompute_layers = 1000; }),
+      Plain("recompute of the other kind of layer is not what was asked",
+            [](Plan& p) { ++p.micro_batches[0].recompute_layers.of_kind[1]; }),
+      Plain("sequences are shared in another mode",
+            [](Plan& p) {
+              SpMode& mode = p.micro_batches[0].sp_mode;
+              mode = mode == SpMode::kBoth ? SpMode::kSwitch : SpMode::kBoth;
+            }),
+      Plain("the ulysses degree is off",
+            [](Plan& p) { p.micro_batches[0].ulysses_degree += 1; }),
+      Plain("predicted bytes are off",
+            [](Plan& p) { p.micro_batches[0].predicted_bytes -= 1; }),
       Plain("a predicted time is off",
             [](Plan& p) { ++p.micro_batches[0].predicted_ns; }),
       Plain("the step time is off", [](Plan& p) { ++p.predicted_step_ns; }),

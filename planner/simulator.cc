@@ -41,8 +41,6 @@ absl::Status CheckHardware(const Hardware& hardware, int num_ranks) {
       CheckRange("layer_noise", hardware.layer_noise, 0, kMaxNoise));
   EVENSTEP_RETURN_IF_ERROR(
       CheckRange("rank_noise", hardware.rank_noise, 0, kMaxNoise));
-  EVENSTEP_RETURN_IF_ERROR(
-      CheckRange("cost_error", hardware.cost_error, 0, 0.99));
   EVENSTEP_RETURN_IF_ERROR(CheckLevel("inside_nodes", hardware.inside_nodes));
   EVENSTEP_RETURN_IF_ERROR(CheckLevel("across_nodes", hardware.across_nodes));
   const size_t num_slowdowns = hardware.rank_slowdown.size();
@@ -116,16 +114,9 @@ std::vector<Duration> TrueDurations(PlanRequest request, const Plan& plan,
   request.time.collective_latency_ns = 0;
   request.time.collective_latency_across_ns = 0;
   const std::vector<int64_t> compute_ns = Predict(request, plan);
-  const CounterRandom random = CounterRandom(hardware.seed).Stream(kCost);
   std::vector<Duration> durations(total_ns.size());
   for (size_t i = 0; i < total_ns.size(); ++i) {
-    const double error = hardware.cost_error * (2 * random.Uniform(i) - 1);
-    const auto change_ns =
-        std::llround(static_cast<double>(total_ns[i]) * error);
-    const auto collectives_ns =
-        static_cast<double>(total_ns[i] - compute_ns[i]);
-    durations[i].total_ns = total_ns[i] + change_ns;
-    durations[i].collectives_ns = std::llround(collectives_ns * (1 + error));
+    durations[i] = {total_ns[i], total_ns[i] - compute_ns[i]};
   }
   return durations;
 }
@@ -325,6 +316,41 @@ class Simulation {
 };
 
 }  // namespace
+
+absl::StatusOr<TimeModel> MisjudgedCosts(const TimeModel& time,
+                                         double half_width, uint64_t seed) {
+  EVENSTEP_RETURN_IF_ERROR(CheckRange("cost error", half_width, 0, 0.99));
+  const CounterRandom random = CounterRandom(seed).Stream(kCost);
+  uint64_t next = 0;
+  auto factor = [&] {
+    return 1 + half_width * (2 * random.Uniform(next++) - 1);
+  };
+  TimeModel wrong = time;
+  for (int64_t* ns :
+       {&wrong.micro_batch_fixed_ns, &wrong.collective_latency_ns,
+        &wrong.collective_latency_across_ns, &wrong.step_fixed_ns}) {
+    *ns = std::llround(static_cast<double>(*ns) * factor());
+  }
+  for (double* ns :
+       {&wrong.linear_ns_per_token, &wrong.quadratic_ns_per_token2,
+        &wrong.attention_ns_per_token, &wrong.sharded_attention_ns_per_token,
+        &wrong.head_ns_per_token}) {
+    *ns *= factor();
+  }
+  for (LayerTime* layers : {&wrong.spatial, &wrong.temporal}) {
+    for (double* ns :
+         {&layers->linear_ns_per_token, &layers->quadratic_ns_per_token2,
+          &layers->attention_ns_per_token,
+          &layers->sharded_attention_ns_per_token}) {
+      *ns *= factor();
+    }
+  }
+  for (auto* entries : {&wrong.collective, &wrong.gather,
+                        &wrong.collective_across, &wrong.gather_across}) {
+    for (auto& entry : *entries) entry.ns_per_token *= factor();
+  }
+  return wrong;
+}
 
 absl::StatusOr<SimulatedStep> Simulate(const PlanRequest& request,
                                        const Plan& plan,

@@ -41,10 +41,8 @@ struct Hardware {
   // Compute time of a rank over what the planner believes; at least 1. Empty:
   // no stragglers.
   std::vector<double> rank_slowdown;
-  // Half width: a micro-batch really takes 1 + u times its planned time, u
-  // uniform. Below 1.
-  double cost_error = 0;
-  // What things really cost, where that is not request.time.
+  // What things really cost, where that is not request.time. Of the same kind
+  // of model.
   std::optional<TimeModel> true_time;
   NetworkLevel inside_nodes;
   NetworkLevel across_nodes;
@@ -75,6 +73,11 @@ struct SimulatedStep {
   std::vector<SimulatedSpan> timeline;  // in the plan's order, then by rank
   double idle_share = 0;                // waiting of all ranks / their time
 };
+
+// Costs that are wrong: every number of `time`, each on its own, times 1 + u, u
+// uniform in +-half_width. INVALID_ARGUMENT unless that is in [0, 1).
+absl::StatusOr<TimeModel> MisjudgedCosts(const TimeModel& time,
+                                         double half_width, uint64_t seed);
 
 // INVALID_ARGUMENT with the number when hardware or plan cannot be run. The
 // request must be valid.

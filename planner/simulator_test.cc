@@ -140,23 +140,27 @@ TEST(SimulatorTest, WrongCostsRunThePlanAtTheTrueOnes) {
   EXPECT_EQ(step.step_ns, (1 + 8 + 1 + 12 + 5) * kMs);
 }
 
-TEST(SimulatorTest, CostErrorsStayWithinTheirWidthAndHaveBothSigns) {
-  const PlanRequest request =
-      testing::SimpleRequest(1, 8, std::vector<int64_t>(200, 5));
-  std::vector<Placement> placements;
-  for (int i = 0; i < 200; ++i) placements.push_back({{0, 1}, {i}});
-  Hardware hardware;
-  hardware.cost_error = 0.1;
-  const SimulatedStep step =
-      RunOn(request, PlanOf(request, placements), hardware);
-  int faster = 0;
-  for (const SimulatedSpan& span : step.timeline) {
-    const double ratio = static_cast<double>(span.end_ns - span.start_ns) /
-                         static_cast<double>(5 * kMs);
-    EXPECT_NEAR(ratio, 1, 0.1);
-    faster += ratio < 1;
+TEST(SimulatorTest, MisjudgedCostsStayWithinTheirWidthAndHaveBothSigns) {
+  TimeModel time;
+  time.linear_ns_per_token = 1000;
+  time.micro_batch_fixed_ns = 1'000'000;
+  for (int degree = 2; degree <= 202; ++degree) {
+    time.collective.push_back({degree, 50});
   }
-  EXPECT_NEAR(faster, 100, 30);
+  const auto wrong = MisjudgedCosts(time, 0.1, 1);
+  ASSERT_TRUE(wrong.ok()) << wrong.status();
+  EXPECT_NE(wrong->linear_ns_per_token, 1000);
+  EXPECT_NEAR(wrong->linear_ns_per_token, 1000, 100);
+  EXPECT_NEAR(static_cast<double>(wrong->micro_batch_fixed_ns), 1e6, 1e5);
+  int cheaper = 0;
+  for (const auto& entry : wrong->collective) {
+    EXPECT_NEAR(entry.ns_per_token, 50, 5);
+    cheaper += entry.ns_per_token < 50;
+  }
+  EXPECT_NEAR(cheaper, 100, 30);
+  EXPECT_EQ(MisjudgedCosts(time, 0, 1)->linear_ns_per_token, 1000);
+  EXPECT_EQ(MisjudgedCosts(time, 1, 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 // Mean time over the noiseless one of a group of `degree`, which computes 1000
@@ -265,9 +269,6 @@ TEST(SimulatorTest, BadHardwareIsRefusedWithTheNumber) {
   EXPECT_THAT(ErrorOf(hardware), HasSubstr("1 entries"));
   hardware.rank_slowdown = {1, 0.5};
   EXPECT_THAT(ErrorOf(hardware), HasSubstr("rank_slowdown[1] is 0.5"));
-  hardware = {};
-  hardware.cost_error = 1;
-  EXPECT_THAT(ErrorOf(hardware), HasSubstr("cost_error is 1"));
   hardware = {};
   hardware.across_nodes.slowdown = 0;
   EXPECT_THAT(ErrorOf(hardware), HasSubstr("across_nodes.slowdown is 0"));

@@ -17,8 +17,9 @@ namespace {
 using plan::Comparison;
 using plan::PolicyRun;
 
-absl::StatusOr<planner::Hardware> HardwareOf(const PlanCommand& command,
-                                             int num_ranks) {
+absl::StatusOr<planner::Hardware> HardwareOf(
+    const PlanCommand& command, const planner::PlanRequest& request) {
+  const int num_ranks = request.cluster.num_ranks();
   planner::Hardware hardware = command.hardware;
   hardware.seed = command.lengths.seed;
   if (!command.slow_ranks.empty()) hardware.rank_slowdown.assign(num_ranks, 1);
@@ -35,13 +36,19 @@ absl::StatusOr<planner::Hardware> HardwareOf(const PlanCommand& command,
                               plan::LoadCosts(command.true_costs));
     hardware.true_time = costs.time;
   }
+  if (command.cost_error != 0) {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        hardware.true_time,
+        planner::MisjudgedCosts(hardware.true_time.value_or(request.time),
+                                command.cost_error, hardware.seed));
+  }
   return hardware;
 }
 
 bool WantsSimulation(const PlanCommand& command) {
   const planner::Hardware& hardware = command.hardware;
   return command.simulate || hardware.layer_noise != 0 ||
-         hardware.rank_noise != 0 || hardware.cost_error != 0 ||
+         hardware.rank_noise != 0 || command.cost_error != 0 ||
          hardware.across_nodes.slowdown != 1 || !command.slow_ranks.empty() ||
          !command.true_costs.empty();
 }
@@ -69,8 +76,7 @@ absl::StatusOr<Planned> PlanAll(Environment& environment,
       const planner::PlanRequest request,
       plan::BuildRequest(command.setup, costs, lengths.samples));
   if (WantsSimulation(command)) {
-    EVENSTEP_ASSIGN_OR_RETURN(options.simulate,
-                              HardwareOf(command, request.cluster.num_ranks()));
+    EVENSTEP_ASSIGN_OR_RETURN(options.simulate, HardwareOf(command, request));
   }
   Planned planned;
   planned.names = {lengths.origin, costs.name, costs.source};

@@ -33,6 +33,7 @@ struct PlanCommand {
   // The simulation; it runs if any of these is set.
   planner::Hardware hardware;
   std::map<int, double> slow_ranks;
+  double cost_error = 0;
   std::string true_costs;
   bool simulate = false;
 };

@@ -129,7 +129,7 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
        {"plan", plan::RecomputeChoice::kPlan}},
       "fixed: --recompute-layers everywhere; plan: chosen (plan)");
   app->add_option("--recompute-layers", setup->recompute_layers,
-                  "With --recompute fixed: layers recomputed (0)")
+                  "With --recompute fixed: layers recomputed, of each kind (0)")
       ->type_name("N");
   app->add_option("--max-groups-per-rank", setup->max_groups_per_rank,
                   "Groups of two and more that a rank may be in (no limit)")
@@ -152,8 +152,9 @@ void AddSimulationFlags(CLI::App* app, PlanCommand* command) {
   AddRankNumbers(app, "--simulate-slow", &command->slow_ranks,
                  "A rank that is slower than the planner knows, such as "
                  "5=1.25; may be repeated");
-  app->add_option("--simulate-cost-error", hardware->cost_error,
-                  "Micro-batches take up to this share more or less")
+  app->add_option("--simulate-cost-error", command->cost_error,
+                  "Every number of the costs is really up to this share more "
+                  "or less")
       ->type_name("SHARE");
   app->add_option("--simulate-costs", command->true_costs,
                   "What things really cost")

@@ -14,9 +14,11 @@ using planner::PlanRequest;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-Json RecomputeToJson(const PlanRequest& request, const MicroBatch& batch) {
-  return {{"layers", batch.recompute_layers.total()},
-          {"of_layers", request.model.layers().total()}};
+// By kind of layer: one number for text, spatial and temporal for video.
+Json LayersToJson(const PlanRequest& request,
+                  const planner::LayerCounts& layers) {
+  if (!request.model.is_video()) return {{"layers", layers.total()}};
+  return {{"spatial_layers", layers[0]}, {"temporal_layers", layers[1]}};
 }
 
 Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
@@ -48,23 +50,25 @@ Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
                      : "contiguous"}};
   Json modes = Json::array();
   for (const auto& mode : planner::RecomputeModes(request)) {
-    modes.push_back(mode.total());
+    modes.push_back(LayersToJson(request, mode));
   }
-  json["recompute_layers"] = modes;
+  json["layers"] = LayersToJson(request, request.model.layers());
+  json["recompute"] = modes;
   return json;
 }
 
 Json MicroBatchesToJson(const PlanRequest& request, const Plan& plan) {
   Json list = Json::array();
   for (const MicroBatch& batch : plan.micro_batches) {
-    list.push_back({{"order", list.size()},
-                    {"round", batch.round},
-                    {"first_rank", batch.first_rank},
-                    {"degree", batch.degree},
-                    {"samples", batch.samples},
-                    {"tokens_per_rank", batch.padded_tokens / batch.degree},
-                    {"recompute", RecomputeToJson(request, batch)},
-                    {"seconds", Seconds(batch.predicted_ns)}});
+    list.push_back(
+        {{"order", list.size()},
+         {"round", batch.round},
+         {"first_rank", batch.first_rank},
+         {"degree", batch.degree},
+         {"samples", batch.samples},
+         {"tokens_per_rank", batch.padded_tokens / batch.degree},
+         {"recompute", LayersToJson(request, batch.recompute_layers)},
+         {"seconds", Seconds(batch.predicted_ns)}});
   }
   return list;
 }

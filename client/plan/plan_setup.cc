@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "planner/planner.h"
+#include "planner/memory_model.h"
 #include "planner/validate.h"
 
 namespace evenstep::plan {
@@ -17,7 +17,10 @@ namespace {
 
 using planner::PlanRequest;
 
-constexpr int kRecomputeSteps = 4;
+// Of recompute, from none to all: of the layers of a text model, and of each
+// kind of a video model.
+constexpr int kTextSteps = 4;
+constexpr int kVideoSteps = 2;
 
 absl::Status AddRankSpeeds(const std::map<int, double>& rank_speed,
                            planner::Cluster* cluster) {
@@ -34,15 +37,34 @@ absl::Status AddRankSpeeds(const std::map<int, double>& rank_speed,
   return absl::OkStatus();
 }
 
+// Steps from none to all of a kind's layers.
+std::vector<int> LayerSteps(int num_layers, int num_steps) {
+  std::vector<int> steps;
+  for (int step = 0; step <= num_steps; ++step) {
+    steps.push_back(num_layers * step / num_steps);
+  }
+  return steps;
+}
+
 void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
   planner::Options& options = request->options;
   if (setup.recompute == RecomputeChoice::kFixed) {
-    options.recompute_layers = setup.recompute_layers;
+    const int count = setup.recompute_layers;
+    options.recompute_layers =
+        planner::LayerCounts(count, request->model.is_video() ? count : 0);
     return;
   }
-  const int num_layers = request->model.num_layers;
-  for (int step = 0; step <= kRecomputeSteps; ++step) {
-    options.recompute_choices.push_back(num_layers * step / kRecomputeSteps);
+  const planner::LayerCounts layers = request->model.layers();
+  if (!request->model.is_video()) {
+    for (int count : LayerSteps(layers.total(), kTextSteps)) {
+      options.recompute_choices.emplace_back(count);
+    }
+    return;
+  }
+  for (int spatial : LayerSteps(layers[0], kVideoSteps)) {
+    for (int temporal : LayerSteps(layers[1], kVideoSteps)) {
+      options.recompute_choices.emplace_back(spatial, temporal);
+    }
   }
 }
 
@@ -51,15 +73,30 @@ void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
 void SetTokensPerGpu(const PlanSetup& setup, PlanRequest* request) {
   if (setup.tokens_per_gpu == 0) return;
   planner::MemoryModel& memory = request->memory;
-  const int64_t bytes_per_token =
-      memory.layer_bytes_per_token * request->model.num_layers +
-      memory.head_bytes_per_token;
-  if (setup.recompute == RecomputeChoice::kFixed || bytes_per_token == 0) {
+  if (setup.recompute == RecomputeChoice::kFixed) {
     memory.tokens_per_rank = setup.tokens_per_gpu;
     return;
   }
   memory.tokens_per_rank = 0;
-  memory.activation_bytes = setup.tokens_per_gpu * bytes_per_token;
+  memory.activation_bytes =
+      setup.tokens_per_gpu * planner::BytesPerToken(*request, 0, 1);
+}
+
+// A text model looks at the number of tokens alone.
+void AddSamples(const std::vector<data::LengthDraw>& samples, bool video,
+                PlanRequest* request) {
+  request->samples.reserve(samples.size());
+  for (const data::LengthDraw& draw : samples) {
+    planner::Sample sample;
+    sample.id = static_cast<int64_t>(request->samples.size());
+    sample.length = sample.trained_tokens = draw.length;
+    if (video) {
+      sample.frames = draw.frames;
+      sample.height = draw.height;
+      sample.width = draw.width;
+    }
+    request->samples.push_back(sample);
+  }
 }
 
 absl::Status CheckNumbers(const PlanSetup& setup) {
@@ -117,11 +154,7 @@ absl::StatusOr<PlanRequest> BuildRequest(
     const std::vector<data::LengthDraw>& samples) {
   EVENSTEP_RETURN_IF_ERROR(CheckNumbers(setup));
   PlanRequest request;
-  request.samples.reserve(samples.size());
-  for (const data::LengthDraw& draw : samples) {
-    const auto id = static_cast<int64_t>(request.samples.size());
-    request.samples.push_back({id, draw.length, draw.length});
-  }
+  AddSamples(samples, costs.model.is_video(), &request);
   EVENSTEP_ASSIGN_OR_RETURN(request.cluster.ranks_per_node, NodesOf(setup));
   EVENSTEP_RETURN_IF_ERROR(AddRankSpeeds(setup.rank_speed, &request.cluster));
   request.run.max_length = setup.max_length;

@@ -41,6 +41,13 @@ std::string DescribeNodes(const planner::Cluster& cluster) {
   return absl::StrCat(cluster.num_ranks(), " GPUs on ", each);
 }
 
+// "12", or "6+8" of spatial and temporal layers.
+std::string Layers(const PlanRequest& request,
+                   const planner::LayerCounts& layers) {
+  return request.model.is_video() ? absl::StrCat(layers[0], "+", layers[1])
+                                  : absl::StrCat(layers.total());
+}
+
 std::string AgainstBest(const PolicyRun* best, const PolicyRun& run) {
   if (best == nullptr || run.plan.predicted_step_ns == 0) return "-";
   return absl::StrFormat("%.3fx",
@@ -172,8 +179,8 @@ TextRows PlanRows(const PlanRequest& request, const Plan& plan) {
                         : absl::StrCat(batch.first_rank, "-", last),
                     absl::StrCat(batch.degree),
                     absl::StrCat(batch.padded_tokens / batch.degree),
-                    absl::StrCat(batch.recompute_layers.total(), "/",
-                                 request.model.layers().total()),
+                    absl::StrCat(Layers(request, batch.recompute_layers), "/",
+                                 Layers(request, request.model.layers())),
                     Seconds(batch.predicted_ns), Samples(batch)});
   }
   return rows;

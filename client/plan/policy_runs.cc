@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "planner/bounds.h"
 #include "planner/cost_model.h"
+#include "planner/fits.h"
 #include "planner/memory_model.h"
 #include "planner/policies.h"
 #include "planner/validate.h"

@@ -177,16 +177,19 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
     const PolicyInput& input) {
   const PlanRequest& request = input.request;
   const bool contiguous = request.options.blocks == BlockShape::kContiguous;
-  Contest contest(input);
-  contest.Offer(Place(input));
-  OfferRivals(input, contest);
+  const bool per_step = request.options.sync == SyncMode::kPerStep;
   PlanRequest on_aligned = request;
   on_aligned.options.blocks = BlockShape::kAligned;
   const std::vector<int> aligned = LegalDegrees(on_aligned);
+  Contest contest(input);
   // Aligned blocks are contiguous too. Without a barrier they often do better,
   // because nobody waits between nested blocks; they need fewer groups; and a
   // search among few degrees goes deeper.
   if (contiguous) OfferAligned(input, aligned, contest);
+  if (!(contiguous && per_step && contest.IsNearBound())) {
+    contest.Offer(Place(input));
+  }
+  OfferRivals(input, contest);
   if (contest.refused()) OfferFewGroups(input, aligned, contest);
   std::vector<Placement> placements = contest.Take();
   if (!placements.empty()) return placements;

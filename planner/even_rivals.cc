@@ -10,7 +10,7 @@
 namespace evenstep::planner {
 namespace {
 
-// Published rules are tried from 2 % above the bound.
+// Within 2 % of the bound is near.
 constexpr int64_t kNearBoundDivisor = 50;
 
 // Gives every micro-batch the least recompute that holds it: no slower.
@@ -92,6 +92,11 @@ void Contest::Offer(std::vector<Placement> placements) {
   placements_ = std::move(placements);
 }
 
+bool Contest::IsNearBound() const {
+  const int64_t bound_ns = input_.bound.step_ns;
+  return step_ns_ <= bound_ns + bound_ns / kNearBoundDivisor;
+}
+
 void OfferRivals(const PolicyInput& input, Contest& contest) {
   const bool one_mode = input.table.num_modes() == 1;
   const bool one_degree_can_win =
@@ -105,8 +110,7 @@ void OfferRivals(const PolicyInput& input, Contest& contest) {
     auto placements = row.place(input);
     if (placements.ok()) contest.Offer(*std::move(placements));
   }
-  const int64_t bound_ns = input.bound.step_ns;
-  if (one_mode && contest.step_ns() > bound_ns + bound_ns / kNearBoundDivisor) {
+  if (one_mode && !contest.IsNearBound()) {
     OfferPublishedRules(input, one_degree_can_win, contest);
   }
 }

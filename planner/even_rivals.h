@@ -23,6 +23,8 @@ class Contest {
   // Whether some placements needed too many groups.
   bool refused() const { return refused_; }
   bool empty() const { return placements_.empty(); }
+  // Whether hardly anything is left to gain on the best so far.
+  bool IsNearBound() const;
   // Of the best so far; the greatest number if there is none.
   int64_t step_ns() const { return step_ns_; }
   std::vector<Placement> Take() { return std::move(placements_); }

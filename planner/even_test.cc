@@ -86,6 +86,24 @@ TEST(EvenTest, IsOptimalInRoundsWithRecomputeToo) {
   EXPECT_GT(solved, 60);
 }
 
+TEST(EvenTest, NoPlanIsFasterOnUpToEightSamplesAndFourRanks) {
+  for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+    int optimal = 0, planned = 0;
+    for (uint64_t seed = 50000; seed < 50060; ++seed) {
+      PlanRequest request = testing::RandomRequest(seed, {4, 8});
+      request.options.sync = sync;
+      auto plan = MakePlan(request);
+      if (!plan.ok()) continue;
+      ++planned;
+      const int64_t step_ns = plan->predicted_step_ns;
+      EXPECT_TRUE(testing::FasterPlanExists(request, step_ns + 1)) << seed;
+      if (!testing::FasterPlanExists(request, step_ns)) ++optimal;
+    }
+    EXPECT_GT(planned, 45);
+    EXPECT_GE(optimal * 100, planned * 99);
+  }
+}
+
 TEST(EvenTest, ChoosingRecomputeIsNeverWorseThanAnySingleMode) {
   int lower = 0;
   for (uint64_t seed = 3000; seed < 3100; ++seed) {

@@ -16,8 +16,10 @@ namespace {
 
 class BruteForce {
  public:
-  explicit BruteForce(const PlanRequest& request)
-      : request_(request), costs_(request, request.options.recompute_layers) {
+  BruteForce(const PlanRequest& request, int64_t below_ns)
+      : request_(request),
+        costs_(request, request.options.recompute_layers),
+        below_ns_(below_ns) {
     const int num_ranks = request.cluster.num_ranks();
     for (int degree : LegalDegrees(request)) {
       for (const Block& block :
@@ -40,7 +42,12 @@ class BruteForce {
   };
 
   void PlaceFrom(size_t sample) {
-    if (sample == request_.samples.size()) return Judge();
+    // More samples never make a step faster.
+    if (StepNs() >= below_ns_) return;
+    if (sample == request_.samples.size()) {
+      best_ns_ = below_ns_ = StepNs();
+      return;
+    }
     for (size_t k = 0; k < batches_.size(); ++k) TryIn(k, sample);
     const bool in_rounds = request_.options.sync == SyncMode::kPerRound;
     const int num_rounds = in_rounds ? NumRounds() + 1 : 1;
@@ -120,16 +127,15 @@ class BruteForce {
     return std::accumulate(peaks_ns.begin(), peaks_ns.end(), int64_t{0});
   }
 
-  void Judge() {
-    const int64_t step_ns =
-        request_.time.step_fixed_ns +
-        (request_.options.sync == SyncMode::kPerRound ? RoundsNs()
-                                                      : BusiestNs());
-    if (!best_ns_.has_value() || step_ns < *best_ns_) best_ns_ = step_ns;
+  int64_t StepNs() const {
+    return request_.time.step_fixed_ns +
+           (request_.options.sync == SyncMode::kPerRound ? RoundsNs()
+                                                         : BusiestNs());
   }
 
   const PlanRequest& request_;
   const CostModel costs_;
+  int64_t below_ns_;
   std::vector<Block> blocks_;
   std::vector<Batch> batches_;
   std::optional<int64_t> best_ns_;
@@ -138,9 +144,13 @@ class BruteForce {
 }  // namespace
 
 absl::StatusOr<int64_t> BruteForceStepNs(const PlanRequest& request) {
-  const std::optional<int64_t> best_ns = BruteForce(request).Solve();
+  const std::optional<int64_t> best_ns = BruteForce(request, INT64_MAX).Solve();
   if (best_ns.has_value()) return *best_ns;
   return absl::FailedPreconditionError("no plan exists");
+}
+
+bool FasterPlanExists(const PlanRequest& request, int64_t step_ns) {
+  return BruteForce(request, step_ns).Solve().has_value();
 }
 
 }  // namespace evenstep::planner::testing

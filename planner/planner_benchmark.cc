@@ -14,23 +14,18 @@
 #include <utility>
 
 #include "planner/planner.h"
-#include "planner/planner_benchmark_cases.h"
 #include "planner/published_costs.h"
 #include "planner/reference_rules.h"
 #include "planner/testing/brute_force.h"
 #include "planner/testing/fresh_batches.h"
+#include "planner/testing/measure.h"
 #include "planner/testing/random_request.h"
 #include "planner/testing/shared_batches.h"
 
 namespace evenstep::planner {
 namespace {
 
-using testing::DrawLengths;
-using testing::FreshBatch;
-using testing::LengthLaw;
-using testing::LoadSharedBatch;
-using testing::RequestFor;
-using testing::SharedBatches;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 constexpr int kNumFreshSeeds = 20;
 constexpr uint64_t kFirstSeed = 1000;
@@ -113,7 +108,7 @@ Target SharedTarget(const std::string& objective, const std::string& batch) {
   return {};
 }
 
-void AddSharedRow(const Objective& objective, const testing::SharedBatch& batch,
+void AddSharedRow(const Objective& objective, const SharedBatch& batch,
                   const std::string& rule, const Planner& planner) {
   const Target target =
       rule == "even" ? SharedTarget(objective.name, batch.name) : Target();
@@ -392,8 +387,7 @@ void AddRobustnessRows() {
 
 // `gain` is the best single mode's step time over that with the choice.
 absl::Status PlanWithRecompute(benchmark::State& state,
-                               const testing::SharedBatch& batch,
-                               SyncMode sync) {
+                               const SharedBatch& batch, SyncMode sync) {
   auto fixed = LoadSharedBatch(batch, sync);
   if (!fixed.ok()) return fixed.status();
   const PlanRequest request = WithRecompute(*fixed);
@@ -416,7 +410,7 @@ absl::Status PlanWithRecompute(benchmark::State& state,
 void AddRecomputeRows() {
   for (const Objective& objective : {Objectives()[0], Objectives()[2]}) {
     for (int k = 0; k < 3; ++k) {
-      const testing::SharedBatch& batch = SharedBatches()[k];
+      const SharedBatch& batch = SharedBatches()[k];
       AddRow("recompute/" + objective.name + "/" + batch.name,
              [=](benchmark::State& state) {
                return PlanWithRecompute(state, batch, objective.sync);
@@ -428,12 +422,12 @@ void AddRecomputeRows() {
 absl::Status CompareWithBruteForce(benchmark::State& state, SyncMode sync) {
   int planned = 0, optimal = 0;
   for (uint64_t seed = 50000; planned < 1000; ++seed) {
-    PlanRequest request = testing::RandomRequest(seed, {4, 8});
+    PlanRequest request = RandomRequest(seed, {4, 8});
     request.options.sync = sync;
     auto plan = MakePlan(request);
     if (!plan.ok()) continue;
     ++planned;
-    if (!testing::FasterPlanExists(request, plan->predicted_step_ns)) ++optimal;
+    if (!FasterPlanExists(request, plan->predicted_step_ns)) ++optimal;
   }
   state.counters["planned"] = planned;
   state.counters["optimal"] = optimal;

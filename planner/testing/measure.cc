@@ -1,4 +1,4 @@
-#include "planner/planner_benchmark_cases.h"
+#include "planner/testing/measure.h"
 
 #include <algorithm>
 #include <ctime>
@@ -9,7 +9,7 @@
 #include "planner/evaluate.h"
 #include "planner/planner.h"
 
-namespace evenstep::planner {
+namespace evenstep::planner::testing {
 namespace {
 
 double ThreadCpuMs() {
@@ -141,4 +141,4 @@ PlanRequest WithRecompute(PlanRequest request) {
   return request;
 }
 
-}  // namespace evenstep::planner
+}  // namespace evenstep::planner::testing

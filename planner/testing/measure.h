@@ -1,9 +1,9 @@
-#ifndef EVENSTEP_PLANNER_PLANNER_BENCHMARK_CASES_H_
-#define EVENSTEP_PLANNER_PLANNER_BENCHMARK_CASES_H_
+#ifndef EVENSTEP_PLANNER_TESTING_MEASURE_H_
+#define EVENSTEP_PLANNER_TESTING_MEASURE_H_
 
-// What planner_benchmark measures: requests of every kind, and what comes of
-// planning them. CPU time of this thread, so that a busy machine disturbs
-// little. For benchmarks only. Stateless.
+// What comes of planning: quality, CPU time of this thread (so that a busy
+// machine disturbs little), and how plans fare where speeds or costs are not
+// what they were planned for. For planner_benchmark and tests. Stateless.
 
 #include <functional>
 #include <string>
@@ -13,7 +13,7 @@
 #include "planner/plan.h"
 #include "planner/request.h"
 
-namespace evenstep::planner {
+namespace evenstep::planner::testing {
 
 struct Objective {
   std::string name;
@@ -64,6 +64,6 @@ PlanRequest WithSlowRank(PlanRequest request, uint64_t seed);
 // recomputed, and recompute left to the planner.
 PlanRequest WithRecompute(PlanRequest request);
 
-}  // namespace evenstep::planner
+}  // namespace evenstep::planner::testing
 
-#endif  // EVENSTEP_PLANNER_PLANNER_BENCHMARK_CASES_H_
+#endif  // EVENSTEP_PLANNER_TESTING_MEASURE_H_

@@ -189,6 +189,11 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
   if (!(contiguous && per_step && contest.IsNearBound())) {
     contest.Offer(Place(input));
   }
+  if (request.options.sync == SyncMode::kPerRound) {
+    for (auto& placements : PlaceSparingSlowRanks(input)) {
+      contest.Offer(std::move(placements));
+    }
+  }
   OfferRivals(input, contest);
   if (contest.refused()) OfferFewGroups(input, aligned, contest);
   std::vector<Placement> placements = contest.Take();

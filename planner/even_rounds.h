@@ -14,6 +14,12 @@ namespace evenstep::planner {
 
 std::vector<Placement> PlaceEvenRounds(const PolicyInput& input);
 
+// Plans in which slow ranks idle: in every round, and in those rounds of the
+// usual plan where that is faster. None if no rank is slow, or a sample needs
+// them all.
+std::vector<std::vector<Placement>> PlaceSparingSlowRanks(
+    const PolicyInput& input);
+
 }  // namespace evenstep::planner
 
 #endif  // EVENSTEP_PLANNER_EVEN_ROUNDS_H_

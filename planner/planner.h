@@ -26,7 +26,7 @@
 // `even` stands on block_tree.h (why balancing a tree is enough),
 // tree_packing.h, level_fill.h, local_search.h, kicks.h and exact.h; under
 // per_round, and with contiguous blocks, on even_rounds.h: round_packing.h,
-// round_fill.h, round_beam.h, round_search.h, round_moves.h and
+// round_fill.h, round_beam.h, round_search.h, round_moves.h, slow_ranks.h and
 // exact_rounds.h.
 
 #include <string>

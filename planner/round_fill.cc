@@ -39,7 +39,7 @@ RoundFiller::RoundFiller(const CostTable& table, int num_ranks)
       Least least;
       for (int k = table.first_level(item, mode); k < table.end_level(mode);
            ++k) {
-        if (!table.Allows(k, item)) continue;
+        if (!table.Allows(k, item) || table.degree(k) > num_ranks) continue;
         const int64_t ns = table.sample_ns(k, item);
         least.alone_ns = std::min(least.alone_ns, table.fixed_ns(k) + ns);
         least.rank_ns = std::min(least.rank_ns, ns * table.degree(k));

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/slow_ranks.h"
+
 namespace evenstep::planner {
 namespace {
 
@@ -23,16 +25,9 @@ void DealBlocks(const PolicyInput& input, std::vector<RoundGroup>& groups,
   blocks.insert(blocks.end(), run.begin(), run.end());
 }
 
-void PlaceRound(const PolicyInput& input, Round& round, int number,
-                std::vector<Placement>& placements) {
-  auto& groups = round.groups;
-  std::stable_sort(groups.begin(), groups.end(),
-                   [&](const RoundGroup& a, const RoundGroup& b) {
-                     const int degree_a = input.table.degree(a.level);
-                     const int degree_b = input.table.degree(b.level);
-                     if (degree_a != degree_b) return degree_a > degree_b;
-                     return a.ns > b.ns;
-                   });
+// Blocks for groups of descending degree, side by side.
+std::vector<Block> BlocksSideBySide(const PolicyInput& input,
+                                    std::vector<RoundGroup>& groups) {
   std::vector<Block> blocks;
   int first_rank = 0;
   for (size_t begin = 0, end = 0; begin < groups.size(); begin = end) {
@@ -42,9 +37,30 @@ void PlaceRound(const PolicyInput& input, Round& round, int number,
       ++end;
     }
     DealBlocks(input, groups, begin, end, first_rank, blocks);
-    first_rank +=
-        static_cast<int>(end - begin) * input.table.degree(groups[begin].level);
+    first_rank += static_cast<int>(end - begin) * degree;
   }
+  return blocks;
+}
+
+void PlaceRound(const PolicyInput& input, const SlowRanks& slow, Round& round,
+                int number, std::vector<Placement>& placements) {
+  auto& groups = round.groups;
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const RoundGroup& a, const RoundGroup& b) {
+                     const int degree_a = input.table.degree(a.level);
+                     const int degree_b = input.table.degree(b.level);
+                     if (degree_a != degree_b) return degree_a > degree_b;
+                     return a.ns > b.ns;
+                   });
+  std::vector<Block> blocks;
+  if (round.spares_slow_ranks) {
+    std::vector<int> degrees;
+    for (const RoundGroup& group : groups) {
+      degrees.push_back(input.table.degree(group.level));
+    }
+    blocks = BlocksAround(slow, degrees, input.request.options.blocks);
+  }
+  if (blocks.empty()) blocks = BlocksSideBySide(input, groups);
   for (size_t k = 0; k < groups.size(); ++k) {
     std::vector<int> samples;
     for (int item : groups[k].items) {
@@ -122,9 +138,10 @@ std::vector<Placement> ToPlacements(const PolicyInput& input, Rounds rounds) {
       rounds.begin(), rounds.end(), [&](const Round& a, const Round& b) {
         return WidestDegree(input.table, a) > WidestDegree(input.table, b);
       });
+  const SlowRanks slow = FindSlowRanks(input.request.cluster);
   std::vector<Placement> placements;
   for (size_t k = 0; k < rounds.size(); ++k) {
-    PlaceRound(input, rounds[k], static_cast<int>(k), placements);
+    PlaceRound(input, slow, rounds[k], static_cast<int>(k), placements);
   }
   return placements;
 }

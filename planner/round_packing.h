@@ -27,7 +27,8 @@ struct RoundGroup {
 
 struct Round {
   std::vector<RoundGroup> groups;
-  int num_ranks = 0;  // taken by the groups
+  int num_ranks = 0;               // taken by the groups
+  bool spares_slow_ranks = false;  // they idle (slow_ranks.h)
   int64_t peak_ns = 0;
 
   std::vector<int> Items() const;  // ascending index

@@ -27,6 +27,11 @@ class BruteForce {
         blocks_.push_back(block);
       }
     }
+    // Long samples first: hopeless beginnings show early.
+    samples_ = request.samples;
+    std::sort(
+        samples_.begin(), samples_.end(),
+        [](const Sample& a, const Sample& b) { return a.length > b.length; });
   }
 
   std::optional<int64_t> Solve() {
@@ -44,7 +49,7 @@ class BruteForce {
   void PlaceFrom(size_t sample) {
     // More samples never make a step faster.
     if (StepNs() >= below_ns_) return;
-    if (sample == request_.samples.size()) {
+    if (sample == samples_.size()) {
       best_ns_ = below_ns_ = StepNs();
       return;
     }
@@ -83,9 +88,9 @@ class BruteForce {
   void TryIn(size_t k, size_t sample) {
     const int degree = batches_[k].block.degree;
     const SequenceSplit split = SplitFor(request_.model, degree);
-    if (!CanShare(split, request_.samples[sample])) return;
+    if (!CanShare(split, samples_[sample])) return;
     const BatchSize before = batches_[k].size;
-    batches_[k].size += SizeOf(request_.model, split, request_.samples[sample]);
+    batches_[k].size += SizeOf(request_.model, split, samples_[sample]);
     if (BatchNs(batches_[k]) < INT64_MAX) PlaceFrom(sample + 1);
     batches_[k].size = before;
   }
@@ -137,6 +142,7 @@ class BruteForce {
   const CostModel costs_;
   int64_t below_ns_;
   std::vector<Block> blocks_;
+  std::vector<Sample> samples_;
   std::vector<Batch> batches_;
   std::optional<int64_t> best_ns_;
 };

@@ -92,7 +92,7 @@ class ClientBidiStream final
   using Step = typename WriteQueue<Out>::Step;
 
   explicit ClientBidiStream(const StreamOptions& options)
-      : queue_(options.max_queued_messages) {}
+      : queue_(options.max_queued_messages, options.max_queued_bytes) {}
 
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_) {
     const Out* message = nullptr;

@@ -32,6 +32,8 @@ namespace evenstep::rpc {
 struct StreamOptions {
   // Messages that may wait for a slow peer, the one in flight included.
   size_t max_queued_messages = 1024;
+  // The same in bytes; a single message may be larger.
+  size_t max_queued_bytes = 64 << 20;
 };
 
 template <typename In>
@@ -94,7 +96,7 @@ class ServerStream : public LiveStream {
   ServerStream(grpc::CallbackServerContext* context, StreamRegistry& registry,
                const StreamOptions& options)
       : registry_(registry),
-        queue_(options.max_queued_messages),
+        queue_(options.max_queued_messages, options.max_queued_bytes),
         context_(context) {}
 
   virtual void StartWriting(const Out* message) = 0;

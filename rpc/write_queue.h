@@ -1,13 +1,14 @@
 #ifndef EVENSTEP_RPC_WRITE_QUEUE_H_
 #define EVENSTEP_RPC_WRITE_QUEUE_H_
 
-// The sending half of a stream as a state machine without gRPC: a bounded queue
-// of which one message is in flight, and one end that comes after the last
-// message. Used by the stream wrappers only, under their mutex; not
-// thread-safe. Whoever gets a step from Next does it and then reports StepDone,
-// so at most one operation is ever outstanding.
+// The sending half of a stream as a state machine without gRPC: a queue,
+// bounded in messages and bytes, of which one message is in flight, and one end
+// that comes after the last message. Used by the stream wrappers only, under
+// their mutex; not thread-safe. Whoever gets a step from Next does it and then
+// reports StepDone, so at most one operation is ever outstanding.
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <utility>
 
@@ -21,7 +22,8 @@ class WriteQueue {
  public:
   enum class Step { kNothing, kWrite, kFinish };
 
-  explicit WriteQueue(size_t max_messages) : max_messages_(max_messages) {}
+  explicit WriteQueue(size_t max_messages, size_t max_bytes = SIZE_MAX)
+      : max_messages_(max_messages), max_bytes_(max_bytes) {}
 
   // RESOURCE_EXHAUSTED: the queue is full, nothing was kept. CANCELLED: the
   // stream is ending or over.
@@ -32,6 +34,14 @@ class WriteQueue {
           "the peer reads too slowly: ", messages_.size(),
           " messages wait, and the stream's queue holds ", max_messages_));
     }
+    const size_t bytes = Bytes(message);
+    if (!messages_.empty() && bytes_ + bytes > max_bytes_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the peer reads too slowly: ", bytes_,
+                       " bytes wait, the next ", "message has ", bytes,
+                       ", and the stream's queue holds ", max_bytes_));
+    }
+    bytes_ += bytes;
     messages_.push_back(std::move(message));
     return absl::OkStatus();
   }
@@ -43,7 +53,10 @@ class WriteQueue {
   void Drop() {
     closed_ = true;
     const size_t keep = writing_ ? 1 : 0;
-    while (messages_.size() > keep) messages_.pop_back();
+    while (messages_.size() > keep) {
+      bytes_ -= Bytes(messages_.back());
+      messages_.pop_back();
+    }
   }
 
   // What the caller has to start now. kFinish is given exactly once.
@@ -64,7 +77,10 @@ class WriteQueue {
 
   // The started step is over. A failed one breaks the stream for good.
   void StepDone(bool ok) {
-    if (writing_) messages_.pop_front();
+    if (writing_) {
+      bytes_ -= Bytes(messages_.front());
+      messages_.pop_front();
+    }
     writing_ = false;
     finishing_ = false;
     if (!ok) Drop();
@@ -77,7 +93,17 @@ class WriteQueue {
   size_t size() const { return messages_.size(); }
 
  private:
+  static size_t Bytes(const Message& message) {
+    if constexpr (requires { message.ByteSizeLong(); }) {
+      return message.ByteSizeLong();
+    } else {
+      return sizeof(message);
+    }
+  }
+
   const size_t max_messages_;
+  const size_t max_bytes_;
+  size_t bytes_ = 0;              // of messages_
   std::deque<Message> messages_;  // the first one is in flight if writing_
   bool writing_ = false;
   bool finishing_ = false;

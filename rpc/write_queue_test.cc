@@ -28,6 +28,19 @@ TEST(WriteQueueTest, AFullQueueRefusesWithItsBound) {
   EXPECT_NE(refused.message().find("holds 2"), absl::string_view::npos);
 }
 
+TEST(WriteQueueTest, AQueueIsBoundedInBytesToo) {
+  Queue queue(8, 2 * sizeof(int));
+  ASSERT_TRUE(queue.Push(1).ok());
+  ASSERT_TRUE(queue.Push(2).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(3)));
+  EXPECT_EQ(queue.Next(), Queue::Step::kWrite);
+  queue.StepDone(true);
+  EXPECT_TRUE(queue.Push(3).ok());
+  Queue small(8, 1);
+  EXPECT_TRUE(small.Push(1).ok()) << "alone, however large";
+  EXPECT_FALSE(small.Push(2).ok());
+}
+
 TEST(WriteQueueTest, TheEndComesOnceAndAfterTheLastMessage) {
   Queue queue(8);
   ASSERT_TRUE(queue.Push(1).ok());

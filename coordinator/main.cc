@@ -55,6 +55,12 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
             "how long trainers go on without a coordinator");
   table.Add("planner-threads", "EVENSTEP_PLANNER_THREADS",
             &server.planner_threads, "threads that plan steps");
+  table.Add("retained-jobs", "EVENSTEP_RETAINED_JOBS", &options.retained_jobs,
+            "finished jobs kept, the newest; their ids are free again "
+            "afterwards; 0: all");
+  table.Add("retained-jobs-for", "EVENSTEP_RETAINED_JOBS_FOR",
+            &options.retained_for,
+            "how long a finished job is kept; 0s: for ever");
   table.Add("retained-steps", "EVENSTEP_RETAINED_STEPS",
             &server.store_limits.steps_per_job,
             "step summaries kept of each job");
@@ -97,11 +103,16 @@ absl::Status Announce(const MainSettings& settings,
 
 void AwaitStop() {
   absl::Notification stop;
-  SignalWaiter signals({.on_stop =
-                            [&] {
-                              if (!stop.HasBeenNotified()) stop.Notify();
-                            },
-                        .on_reload = [] {}});
+  SignalWaiter signals(
+      {.on_stop =
+           [&] {
+             if (!stop.HasBeenNotified()) stop.Notify();
+           },
+       .on_reload =
+           [] {
+             Log(LogLevel::kWarning, "sighup_ignored",
+                 {{"message", "settings are read at start only; restart"}});
+           }});
   stop.WaitForNotification();
 }
 
@@ -114,8 +125,10 @@ int Main(int argc, char** argv) {
   BlockSignals();
   MainSettings settings;
   settings.server.options.version = std::string(Version());
-  ConfigTable table("evenstep-coordinator",
-                    "Queues, places and plans training jobs.");
+  ConfigTable table(
+      "evenstep-coordinator",
+      "Queues, places and plans training jobs. SIGTERM and SIGINT "
+      "stop it; SIGHUP is ignored, settings are read at start.");
   AddSettings(table, &settings);
   if (std::optional<int> code = table.Run(argc, argv)) return *code;
   SetUpLogging(settings.log_level, settings.log_format, "coordinator");

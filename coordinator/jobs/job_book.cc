@@ -85,6 +85,14 @@ absl::StatusOr<JobRecord*> JobBook::Create(const std::string& job_id,
   return &(records_[job_id] = std::move(record));
 }
 
+absl::Status JobBook::Remove(const std::string& job_id) {
+  EVENSTEP_RETURN_IF_ERROR(Flush());
+  EVENSTEP_RETURN_IF_ERROR(store_.Remove(job_id));
+  records_.erase(job_id);
+  touched_.insert(job_id);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::JobEvent> JobBook::Apply(JobRecord& record,
                                             const JobMove& move) {
   EVENSTEP_ASSIGN_OR_RETURN(

@@ -52,6 +52,10 @@ class JobBook {
   // Happens whatever the disk says. FAILED_PRECONDITION: no such move.
   absl::Status Move(JobRecord& record, const JobMove& move);
 
+  // Forgets a job that is over, with its events, steps and log. Progress that
+  // is still collected is written first.
+  absl::Status Remove(const std::string& job_id);
+
   // Collected; visible to followers after Flush.
   void AddStep(JobRecord& record, const v1::StepSummary& step);
   void AddLogLine(JobRecord& record, v1::LogLine line);

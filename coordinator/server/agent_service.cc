@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/byte_budget.h"
 #include "coordinator/server/job_errors.h"
 #include "rpc/server_stream.h"
 
@@ -10,6 +12,16 @@ namespace evenstep::coordinator {
 namespace {
 
 using Stream = rpc::ServerBidiStream<v1::AgentMessage, v1::CoordinatorMessage>;
+
+// Of one agent's messages that wait for the event loop.
+constexpr int64_t kMaxWaitingBytes = 64 << 20;
+
+absl::Status TooFast(int64_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("messages of the agent wait, and one of ", bytes,
+                   " bytes would exceed the bound of ", kMaxWaitingBytes,
+                   " bytes; connect again"));
+}
 
 class StreamLink : public AgentLink {
  public:
@@ -23,6 +35,7 @@ class StreamLink : public AgentLink {
     if (absl::IsResourceExhausted(sent)) stream_->Abort(sent);
   }
   void Close(const absl::Status& status) override { stream_->Finish(status); }
+  void Abort(const absl::Status& status) { stream_->Abort(status); }
 
  private:
   const std::shared_ptr<Stream> stream_;
@@ -33,21 +46,28 @@ class StreamLink : public AgentLink {
 grpc::ServerBidiReactor<v1::AgentMessage, v1::CoordinatorMessage>*
 AgentServiceImpl::Connect(grpc::CallbackServerContext* context) {
   auto stream = Stream::Create(context, parts_.streams);
-  std::shared_ptr<AgentLink> link = std::make_shared<StreamLink>(stream);
-  stream->Start(
-      {.on_message =
-           [this, link](v1::AgentMessage message) {
-             parts_.loop.Post([this, link, message = std::move(message)] {
-               parts_.coordinator.OnAgentMessage(link, message);
-             });
-           },
-       .on_drained = nullptr,
-       .on_done =
-           [this, link](absl::Status status) {
-             parts_.metrics.CountRpc("Connect", status.code());
-             parts_.loop.Post(
-                 [this, link] { parts_.coordinator.OnAgentGone(link.get()); });
-           }});
+  auto link = std::make_shared<StreamLink>(stream);
+  auto waiting = std::make_shared<ByteBudget>(kMaxWaitingBytes);
+  stream->Start({.on_message =
+                     [this, link, waiting](v1::AgentMessage message) {
+                       const auto bytes =
+                           static_cast<int64_t>(message.ByteSizeLong());
+                       if (!waiting->TryTake(bytes))
+                         return link->Abort(TooFast(bytes));
+                       parts_.loop.Post([this, link, waiting, bytes,
+                                         message = std::move(message)] {
+                         parts_.coordinator.OnAgentMessage(link, message);
+                         waiting->Give(bytes);
+                       });
+                     },
+                 .on_drained = nullptr,
+                 .on_done =
+                     [this, link](absl::Status status) {
+                       parts_.metrics.CountRpc("Connect", status.code());
+                       parts_.loop.Post([this, link] {
+                         parts_.coordinator.OnAgentGone(link.get());
+                       });
+                     }});
   return stream->reactor();
 }
 

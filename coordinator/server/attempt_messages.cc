@@ -16,6 +16,11 @@ namespace {
 constexpr size_t kMaxLineBytes = 8 << 10;
 constexpr size_t kMaxMessageBytes = 8 << 10;
 
+google::protobuf::Timestamp Timestamp(absl::Time time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+      absl::ToUnixNanos(time));
+}
+
 std::string Bounded(const std::string& text) {
   return std::string(Utf8Prefix(text, kMaxMessageBytes));
 }
@@ -28,8 +33,8 @@ AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
     const v1::AttemptId& id, const std::string& node, absl::string_view kind) {
   Live* const live = Find(id);
   if (live != nullptr && live->attempt.id().generation() == id.generation() &&
-      live->attempt.HasNode(node)) {
-    live->heard.insert(node);
+      IsOwn(*live, node)) {
+    if (kind != "ready") live->heard.insert(node);
     return live;
   }
   parts_.metrics.CountStaleMessage(kind);
@@ -45,6 +50,8 @@ AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
 void AttemptSupervisor::OnMessage(const std::string& node,
                                   const v1::AgentMessage& message) {
   switch (message.what_case()) {
+    case v1::AgentMessage::kReady:
+      return OnReady(node, message.ready());
     case v1::AgentMessage::kLengths:
       return OnLengths(node, message.lengths());
     case v1::AgentMessage::kStep:
@@ -234,6 +241,7 @@ void AttemptSupervisor::OnStarted(const std::string& node,
       record, {JobAction::kStart, JobState::kQueued, "ALL_RANKS_STARTED",
                absl::StrCat("all ", live->attempt.world(),
                             " ranks have passed the first gate")});
+  lost_starts_.erase(record.job.job_id());
   if (!moved.ok()) Log(LogLevel::kError, "move_refused", {{"error", moved}});
 }
 
@@ -241,6 +249,11 @@ void AttemptSupervisor::OnAbandon(const std::string& node,
                                   const v1::AbandonRequest& message) {
   Live* const live = FindCurrent(message.attempt(), node, "abandon");
   if (live == nullptr) return;
+  // Nothing is wrong with a job that another agent can start.
+  if (message.reason() == "AGENT_STOPPING" && !live->stopping &&
+      RecordOf(*live).status.state == JobState::kStarting) {
+    return PutBack(*live, absl::StrCat("node ", node, ": its agent stops"));
+  }
   v1::AbandonRequest request = message;
   request.set_message(Bounded(request.message()));
   if (!live->attempt.HasRank(request.rank())) {
@@ -274,7 +287,7 @@ void AttemptSupervisor::OnExited(const std::string& node,
 void AttemptSupervisor::OnEnded(const std::string& node,
                                 const v1::AttemptEnded& message) {
   Live* const live = Find(message.attempt());
-  if (live == nullptr || !live->attempt.HasNode(node)) return;
+  if (live == nullptr || !IsOwn(*live, node)) return;
   live->gone_at.erase(node);
   live->attempt.MarkGone(node);
   if (!live->stopping && !live->attempt.ended_clean(node)) {
@@ -286,19 +299,42 @@ void AttemptSupervisor::OnEnded(const std::string& node,
   FinishIfGone(message.attempt().job_id());
 }
 
+// How many of the lines are known already. Tells of lines that never came.
+int64_t AttemptSupervisor::TakeLineNumbers(Live& live, const std::string& node,
+                                           const v1::LogBatch& message) {
+  JobRecord& record = RecordOf(live);
+  for (v1::Placement& placement : *record.job.mutable_placements()) {
+    if (placement.node() != node || message.first_line() == 0) continue;
+    const int64_t known = placement.log_lines();
+    const int64_t lost = message.first_line() - known - 1;
+    placement.set_log_lines(
+        std::max(known, message.first_line() + message.lines_size() - 1));
+    if (lost <= 0) return -lost;
+    v1::LogLine line;
+    line.set_rank(placement.first_rank());
+    line.set_attempt(live.attempt.id().attempt());
+    line.set_text(absl::StrCat("[", lost, " lines of node ", node,
+                               " were lost on the way to the coordinator; they "
+                               "are in the log files on the node]"));
+    *line.mutable_time() = Timestamp(parts_.clock.Wall());
+    parts_.book.AddLogLine(record, std::move(line));
+  }
+  return 0;
+}
+
 void AttemptSupervisor::OnLogs(const std::string& node,
                                const v1::LogBatch& message) {
   Live* const live = FindCurrent(message.attempt(), node, "logs");
   if (live == nullptr) return;
   JobRecord& record = RecordOf(*live);
+  int64_t skip = TakeLineNumbers(*live, node, message);
   for (v1::LogLine line : message.lines()) {
+    if (skip-- > 0) continue;
     if (line.text().size() > kMaxLineBytes) {
       line.set_text(std::string(Utf8Prefix(line.text(), kMaxLineBytes)));
     }
     if (!line.has_time()) {
-      *line.mutable_time() =
-          google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
-              absl::ToUnixNanos(parts_.clock.Wall()));
+      *line.mutable_time() = Timestamp(parts_.clock.Wall());
     }
     line.set_attempt(live->attempt.id().attempt());
     parts_.book.AddLogLine(record, std::move(line));

@@ -4,8 +4,12 @@
 // Takes an attempt from its assignment to the last process that is gone: hands
 // out assignments, costs and plans, collects reports, decides why an attempt
 // ends, and holds its slots until every node has confirmed that nothing of it
-// lives. The rules of ending:
+// lives. Trainers begin when every node has taken its share of the ranks; until
+// then a node that goes away costs nothing but another attempt. In four files:
+// attempt_supervisor.cc starts, attempt_messages.cc listens, attempt_nodes.cc
+// sees nodes come and go, attempt_ending.cc ends. The rules of ending:
 //
+//   lost start nothing was heard of the node's trainers: queued again
 //   failure    Abandon to all nodes at once; after the job's stop time-out
 //              EndAttempt, again and again
 //   cancel     StopAttempt, which takes effect at the gate; then as above.
@@ -70,7 +74,8 @@ class AttemptSupervisor {
 
   // Stores the allocation, then sends assignments. On an error of the store
   // the job stays queued.
-  absl::Status Begin(const JobRecord& record, std::vector<NodeShare> shares);
+  absl::Status Begin(const JobRecord& record,
+                     const std::vector<NodeShare>& shares);
   // An attempt that the store knows from before a restart.
   void Restore(JobRecord& record);
   // The job must have an attempt. On an error of the store nothing happens.
@@ -78,7 +83,11 @@ class AttemptSupervisor {
 
   void OnHello(const v1::AgentHello& hello, HelloKind kind);
   void OnMessage(const std::string& node, const v1::AgentMessage& message);
+  // The node's stream is over; its lease is not.
+  void OnDisconnected(const std::string& node);
   void OnLost(const std::string& node);
+  // No attempt says that the node's name is another agent's.
+  bool MayTakeName(const v1::AgentHello& hello) const;
   void Tick();
 
   // By node, of all attempts whose processes may live.
@@ -88,6 +97,7 @@ class AttemptSupervisor {
   using Live = LiveAttempt;
 
   absl::Duration Now() const { return parts_.clock.Monotonic(); }
+  Live& Add(const v1::Job& job, const jobspec::JobSpec& spec);
   Live* Find(const v1::AttemptId& id);
   Live* FindCurrent(const v1::AttemptId& id, const std::string& node,
                     absl::string_view kind);
@@ -97,12 +107,20 @@ class AttemptSupervisor {
   void SendAssignments(Live& live);
   void SendAssignment(const Live& live, const NodeShare& share);
   void Reassign(Live& live, const std::string& node);
+  bool IsOwn(const Live& live, const std::string& node) const;
+  bool IsUnheardStart(Live& live, const std::string& node);
+  std::vector<std::string> JobsOn(const std::string& node) const;
+  void GreetAttempt(Live& live, const v1::AgentHello& hello, HelloKind kind);
+  void MarkReady(Live& live, const std::string& node);
+  void SendBegin(Live& live, const std::string& node);
+  void SendTo(const Live& live, const std::string& node,
+              const v1::CoordinatorMessage& message);
   void SendToAll(const Live& live, const v1::CoordinatorMessage& message);
-  void SendCosts(const Live& live, const std::string& node);
   void SendEnd(Live& live, const std::string& node);
   void EndNow(Live& live);
   void Resend(Live& live, const std::string& node);
 
+  void OnReady(const std::string& node, const v1::AttemptReady& message);
   void OnLengths(const std::string& node, const v1::JobLengthReport& message);
   void OnStep(const std::string& node, const v1::JobStepReport& message);
   void OnCosts(const std::string& node, const v1::MeasuredCosts& message);
@@ -111,6 +129,8 @@ class AttemptSupervisor {
   void OnAbandon(const std::string& node, const v1::AbandonRequest& message);
   void OnExited(const std::string& node, const v1::TrainerExited& message);
   void OnEnded(const std::string& node, const v1::AttemptEnded& message);
+  int64_t TakeLineNumbers(Live& live, const std::string& node,
+                          const v1::LogBatch& message);
   void OnLogs(const std::string& node, const v1::LogBatch& message);
 
   void PumpPlans(Live& live);
@@ -121,18 +141,19 @@ class AttemptSupervisor {
   void EndIfDue(Live& live);
   bool AwaitsNode(const Live& live) const;
   void Fail(Live& live, const Cause& cause);
+  void PutBack(Live& live, const std::string& message);
   void Succeed(Live& live);
   void Stop(Live& live, const JobMove& move);
   void BeginStop(Live& live, const JobMove& move);
   void CheckStart(Live& live);
   void CheckUnexplained(Live& live);
   void CheckTimes(Live& live);
-  void MarkGone(Live& live, const std::string& node);
   void FinishIfGone(const std::string& job_id);
 
   const SupervisorParts parts_;
   const SupervisorTimes times_;
   std::map<std::string, std::unique_ptr<Live>> live_;  // by job
+  std::map<std::string, int> lost_starts_;             // in a row, by job
 };
 
 }  // namespace evenstep::coordinator

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "coordinator/server/job_errors.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "google/protobuf/util/time_util.h"
 #include "jobspec/job_spec.h"
 #include "wire/job_spec_proto.h"
 
@@ -18,12 +19,23 @@ namespace evenstep::coordinator {
 namespace {
 
 constexpr absl::Duration kGaugeInterval = absl::Milliseconds(200);
+// Finished jobs are looked through so often, and sooner while there are more to
+// remove.
+constexpr absl::Duration kForgettingInterval = absl::Seconds(30);
+constexpr absl::Duration kForgettingPause = absl::Milliseconds(100);
+constexpr size_t kForgottenAtOnce = 5;
 constexpr size_t kMaxSpecBytes = 256 << 10;
 constexpr size_t kMaxJobIdBytes = 63;
 constexpr size_t kMaxCancelBytes = 4 << 10;
 constexpr int kDefaultPage = 100;
 constexpr int kMaxPage = 1000;
 constexpr size_t kMaxPageBytes = 4 << 20;
+
+absl::Time EndOf(const JobRecord& record) {
+  return absl::FromUnixNanos(
+      google::protobuf::util::TimeUtil::TimestampToNanoseconds(
+          record.job.ended()));
+}
 
 bool IsJobId(const std::string& id) {
   return !id.empty() && id.size() <= kMaxJobIdBytes &&
@@ -200,6 +212,13 @@ absl::StatusOr<v1::CancelResponse> Coordinator::Cancel(
 void Coordinator::OnHello(const std::shared_ptr<AgentLink>& link,
                           const v1::AgentHello& hello) {
   if (shutting_down_) return link->Close(ShuttingDown());
+  // After a restart only the attempts know whose a name is, for one lease.
+  if (Now() < allocate_from_ && !supervisor_.MayTakeName(hello)) {
+    return link->Close(absl::AlreadyExistsError(absl::StrCat(
+        "node name '", hello.node(),
+        "' is another agent's, which may still come back; give each agent its "
+        "own --node")));
+  }
   const auto kind = nodes_.Hello(hello, link, Now());
   if (!kind.ok()) return link->Close(kind.status());
   Log(LogLevel::kInfo, "node_connected",
@@ -231,6 +250,14 @@ void Coordinator::OnAgentMessage(const std::shared_ptr<AgentLink>& link,
     if (message.abandon().reason() == "AGENT_STOPPING") node->leaving = true;
     if (!message.has_heartbeat()) supervisor_.OnMessage(node->name, message);
   }
+  PumpFollowers();
+}
+
+void Coordinator::OnAgentGone(const AgentLink* link) {
+  const Node* const node = nodes_.NodeOf(link);
+  if (node == nullptr) return;  // another stream has replaced it
+  nodes_.Disconnect(link);
+  supervisor_.OnDisconnected(node->name);
   PumpFollowers();
 }
 
@@ -279,8 +306,7 @@ bool Coordinator::StartOne() {
   if (!verdict.start || !book_.health().ok()) return false;
   JobRecord next = *queue[verdict.start->index];
   next.job.set_queue_position(0);
-  const absl::Status begun =
-      supervisor_.Begin(next, std::move(verdict.start->shares));
+  const absl::Status begun = supervisor_.Begin(next, verdict.start->shares);
   if (begun.ok()) return true;
   Log(LogLevel::kError, "attempt_not_started",
       {{"job", next.job.job_id()}, {"error", begun}});
@@ -330,6 +356,33 @@ void Coordinator::ForgiveOwnSleep() {
   nodes_.RenewAll(Now());
 }
 
+// The oldest ends first, and only a few at a time: the disk is slow.
+void Coordinator::ForgetOldJobs() {
+  if (Now() < next_forgetting_ || !book_.health().ok()) return;
+  next_forgetting_ = Now() + kForgettingInterval;
+  std::vector<const JobRecord*> ended;
+  for (const JobRecord* record : book_.All()) {
+    if (IsFinal(record->status.state)) ended.push_back(record);
+  }
+  std::stable_sort(
+      ended.begin(), ended.end(),
+      [](const auto* a, const auto* b) { return EndOf(*a) < EndOf(*b); });
+  const int limit = options_.retained_jobs;
+  int too_many = limit == 0 ? 0 : static_cast<int>(ended.size()) - limit;
+  for (size_t i = 0; i < std::min(ended.size(), kForgottenAtOnce); ++i) {
+    const bool too_old =
+        options_.retained_for > absl::ZeroDuration() &&
+        EndOf(*ended[i]) < parts_.clock.Wall() - options_.retained_for;
+    if (!too_old && too_many-- <= 0) return;
+    const std::string job_id = ended[i]->job.job_id();
+    const absl::Status removed = book_.Remove(job_id);
+    Log(removed.ok() ? LogLevel::kInfo : LogLevel::kError, "job_forgotten",
+        {{"job", job_id}, {"status", removed}});
+    if (!removed.ok()) return parts_.metrics.CountStoreError();
+  }
+  next_forgetting_ = Now() + kForgettingPause;
+}
+
 void Coordinator::Tick() {
   ForgiveOwnSleep();
   for (const std::string& node : nodes_.TakeLost(Now())) {
@@ -340,6 +393,7 @@ void Coordinator::Tick() {
   Flush();
   Schedule();
   nodes_.ForgetLost(supervisor_.UsedSlots());
+  ForgetOldJobs();
   PumpFollowers();
   UpdateGauges();
 }

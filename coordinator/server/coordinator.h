@@ -30,6 +30,9 @@ struct CoordinatorOptions {
   SupervisorTimes times;
   // Steps and log lines reach the disk, and followers, so often.
   absl::Duration flush_interval = absl::Milliseconds(100);
+  // Finished jobs stay so many and so long; 0: all, and for ever.
+  int retained_jobs = 10000;
+  absl::Duration retained_for = absl::Hours(30 * 24);
   // A finished job's series stay so long.
   absl::Duration metrics_retention = absl::Minutes(5);
 };
@@ -60,7 +63,7 @@ class Coordinator {
 
   void OnAgentMessage(const std::shared_ptr<AgentLink>& link,
                       const v1::AgentMessage& message);
-  void OnAgentGone(const AgentLink* link) { nodes_.Disconnect(link); }
+  void OnAgentGone(const AgentLink* link);
   void HandleRendezvous(const v1::RendezvousRequest& request,
                         Rendezvous::Answer answer);
 
@@ -81,6 +84,7 @@ class Coordinator {
   void Flush();
   void PumpFollowers();
   void ForgiveOwnSleep();
+  void ForgetOldJobs();
   void UpdateGauges();
 
   const CoordinatorParts parts_;
@@ -95,6 +99,7 @@ class Coordinator {
   absl::Duration last_tick_;
   absl::Duration next_flush_;
   absl::Duration next_gauges_;
+  absl::Duration next_forgetting_;
   bool shutting_down_ = false;
 };
 

@@ -102,7 +102,7 @@ class CoordinatorTest : public ::testing::Test {
             *faulty_, *metrics_, clock_, planners_,
             [this](std::function<void()> f) { posted_.push_back(f); },
             planner_},
-        CoordinatorOptions{});
+        options_);
     ASSERT_TRUE(coordinator_->Start().ok());
   }
   void Settle() {
@@ -125,10 +125,12 @@ class CoordinatorTest : public ::testing::Test {
   }
   Agent Join(const std::string& name,
              const std::vector<v1::AttemptId>& running = {},
-             const std::string& incarnation = "one") {
+             const std::string& incarnation = "one",
+             const std::string& folder = "") {
     auto agent = std::make_shared<FakeAgent>(name);
     v1::AgentMessage hello = testing::Hello(name, incarnation, 1);
     for (const auto& id : running) *hello.mutable_hello()->add_running() = id;
+    if (!folder.empty()) hello.mutable_hello()->set_folder_id(folder);
     Say(agent, hello);
     Settle();
     return agent;
@@ -165,8 +167,26 @@ class CoordinatorTest : public ::testing::Test {
     StartRanks();
     EXPECT_EQ(Get(id).state(), v1::JOB_STATE_RUNNING);
   }
+  // Both nodes take their share, and are told to begin.
+  void BeginJob(const std::string& id) {
+    a_ = Join("a");
+    b_ = Join("b");
+    Submit(id);
+    Say(a_, testing::Ready(Id(a_)));
+    Say(b_, testing::Ready(Id(a_)));
+    Settle();
+  }
+  std::vector<std::string> Reasons(const std::string& id) {
+    std::vector<std::string> reasons;
+    const auto events = store_->ReadEvents(id, 0, 1000);
+    for (const auto& event : *events) {
+      reasons.push_back(event.reason());
+    }
+    return reasons;
+  }
   void StartRanks() {
     const v1::AttemptId attempt = Id(a_);
+    for (const Agent& agent : {a_, b_}) Say(agent, testing::Ready(attempt));
     for (int rank : {0, 1}) {
       Say(AgentOf(rank), testing::Data(attempt, rank));
     }
@@ -214,6 +234,7 @@ class CoordinatorTest : public ::testing::Test {
         metrics_->registry()->Collect());
   }
 
+  CoordinatorOptions options_;
   std::string folder_;
   FakeClock clock_;
   InlineRunner planners_;

@@ -11,6 +11,8 @@
 namespace evenstep::coordinator {
 namespace {
 
+using ::testing::HasSubstr;
+
 TEST_F(CoordinatorTest, AWatcherSeesEventsAndStepsAndEndsWithTheJob) {
   auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
   StartJob("job", 2);
@@ -34,6 +36,27 @@ TEST_F(CoordinatorTest, AWatcherSeesEventsAndStepsAndEndsWithTheJob) {
   EXPECT_EQ(sequences, (std::vector<int64_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(sink->messages.back().event().state(), v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(CoordinatorTest, AWatcherThatComesLateSeesTheStepsWhereTheyBelong) {
+  StartJob("job", 2);
+  for (int64_t step : {0, 1}) ReportStep(step);
+  for (int rank : {0, 1}) {
+    Say(AgentOf(rank), testing::CleanExit(Id(a_), rank, 2));
+  }
+  EndBoth();
+  auto sink = std::make_shared<RecordingSink<v1::WatchResponse>>();
+  v1::WatchRequest request;
+  request.set_job_id("job");
+  request.set_after_step(-1);
+  coordinator_->followers().Watch(request, sink);
+  std::string order;
+  for (const auto& message : sink->messages) {
+    order += message.has_step()
+                 ? "s"
+                 : v1::JobState_Name(message.event().state()).substr(10, 2);
+  }
+  EXPECT_EQ(order, "QUSTRUssSTSU");
 }
 
 TEST_F(CoordinatorTest, AWatcherBehindTheLastEventEndsAtOnce) {
@@ -84,6 +107,33 @@ TEST_F(CoordinatorTest, ALogFollowerGoesOnFromItsCursorWithoutLossOrRepeats) {
   EXPECT_TRUE(second->finished);
   EXPECT_EQ(seen,
             (std::vector<std::string>{"one", "two", "three", "last words"}));
+}
+
+TEST_F(CoordinatorTest, LogLinesThatComeTwiceAreShownOnceAndLostOnesCounted) {
+  StartJob("job", 100);
+  const auto say = [&](const Agent& agent, int64_t first_line,
+                       const std::vector<std::string>& texts) {
+    v1::AgentMessage message = testing::Log(Id(a_), 0, texts[0]);
+    for (size_t i = 1; i < texts.size(); ++i) {
+      message.mutable_logs()->add_lines()->set_text(texts[i]);
+    }
+    message.mutable_logs()->set_first_line(first_line);
+    Say(agent, message);
+  };
+  say(a_, 1, {"one", "two"});
+  say(a_, 1, {"one", "two"});  // after a reconnect
+  say(a_, 2, {"two", "three"});
+  say(b_, 1, {"of the other node"});
+  say(a_, 6, {"six"});
+  Pass(absl::Seconds(1), {a_, b_});
+  std::vector<std::string> texts;
+  const auto page = store_->ReadLog("job", 0, 100);
+  for (const auto& line : page->lines) texts.push_back(line.text());
+  ASSERT_EQ(texts.size(), 6u);
+  EXPECT_THAT(texts[4], HasSubstr("[2 lines of node a were lost"));
+  texts.erase(texts.begin() + 4);
+  EXPECT_EQ(texts, (std::vector<std::string>{"one", "two", "three",
+                                             "of the other node", "six"}));
 }
 
 TEST_F(CoordinatorTest, ASlowFollowerIsFedAsItReads) {

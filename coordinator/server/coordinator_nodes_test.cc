@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/server/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,7 +57,7 @@ TEST_F(CoordinatorTest, ANodeWhoseStreamBrokeDuringTheSleepMayComeBack) {
 
 TEST_F(CoordinatorTest, ASecondAgentOfTheSameNameIsRefusedAndHarmsNobody) {
   StartJob("job", 100);
-  const Agent other = Join("b", {}, "two");
+  const Agent other = Join("b", {}, "two", "elsewhere");
   EXPECT_EQ(other->closed.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(other->closed.message()), HasSubstr("--node"));
   EXPECT_TRUE(b_->closed.ok());
@@ -64,18 +65,127 @@ TEST_F(CoordinatorTest, ASecondAgentOfTheSameNameIsRefusedAndHarmsNobody) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
 }
 
-TEST_F(CoordinatorTest, ALostAssignmentIsSentAgain) {
+TEST_F(CoordinatorTest, NothingBeginsBeforeEveryNodeHasTakenItsShare) {
   a_ = Join("a");
   b_ = Join("b");
   Submit("job");
+  Say(a_, testing::Ready(Id(a_)));
+  Say(a_, testing::Ready(Id(a_)));
+  EXPECT_EQ(a_->Count(What::kBegin), 0);
+  Say(b_, testing::Ready(Id(a_)));
+  EXPECT_EQ(a_->Count(What::kBegin), 1);
+  EXPECT_EQ(b_->Count(What::kBegin), 1);
+}
+
+TEST_F(CoordinatorTest, AStartThatANodeDidNotTakeIsQueuedAgainAtOnce) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  Say(a_, testing::Ready(Id(a_)));
   coordinator_->OnAgentGone(b_.get());
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(a_->Count(What::kEnd), 1) << "a forgets its share";
+  EXPECT_THAT(Reasons("job"),
+              ::testing::ElementsAre("SUBMITTED", "ALLOCATED", "START_LOST",
+                                     "START_LOST"));
+  EXPECT_THAT(MetricsText(), HasSubstr("evenstep_starts_lost_total 1"));
+  b_ = Join("b", {}, "two");
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(Get("job").attempt(), 2);
+  StartRanks();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, AStartOnASilentNodeIsQueuedAgainAfterItsLease) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  Say(a_, testing::Ready(Id(a_)));
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+}
+
+// Trainers that nobody was told to start, but which are there, are waited for.
+TEST_F(CoordinatorTest, ANodeThatSpokeOfALostStartIsEndedFirst) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  const v1::AttemptId id = Id(a_);
+  Say(a_, testing::Data(id, 0));
+  coordinator_->OnAgentGone(b_.get());
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  Settle();
+  EXPECT_EQ(a_->Count(What::kEnd), 1);
+  Say(a_, testing::Ended(id));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(CoordinatorTest, AStartThatIsLostAgainAndAgainFails) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(Get("job").state(), v1::JOB_STATE_STARTING) << i;
+    coordinator_->OnAgentGone(b_.get());
+    b_ = Join("b", {}, absl::StrCat("again ", i));
+  }
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(Get("job").reason(), "START_LOST");
+  EXPECT_THAT(Get("job").message(), HasSubstr("5 times"));
+}
+
+TEST_F(CoordinatorTest, AnAgentThatStopsGivesAStartBack) {
+  BeginJob("job");
+  const v1::AttemptId id = Id(a_);
+  Say(b_, testing::AgentStopping(id));
+  EXPECT_EQ(Get("job").reason(), "START_LOST");
+  EndBoth();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(Get("job").attempt(), 1) << "b gets no new work";
+}
+
+TEST_F(CoordinatorTest, ALostBeginIsSentAgain) {
+  BeginJob("job");
+  coordinator_->OnAgentGone(b_.get());
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
   b_ = Join("b");  // never got it
   EXPECT_EQ(b_->Count(What::kAssignment), 1);
   EXPECT_EQ(b_->Last(What::kAssignment).assignment().first_rank(), 1);
+  EXPECT_EQ(b_->Count(What::kBegin), 0);
+  Say(b_, testing::Ready(Id(a_)));
+  EXPECT_EQ(b_->Count(What::kBegin), 1);
+  EXPECT_EQ(a_->Count(What::kBegin), 1) << "not told twice";
   Pass(absl::Seconds(5), {a_, b_});
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
   StartRanks();
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, ABegunStartIsQueuedAgainOnlyWhenNothingCanLive) {
+  BeginJob("job");
+  const v1::AttemptId id = Id(a_);
+  coordinator_->OnAgentGone(b_.get());
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  EXPECT_EQ(Get("job").reason(), "START_LOST");
+  Say(a_, testing::Ended(id));
+  Pass(absl::Minutes(10) + absl::Seconds(15 + 8), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING) << "b may live";
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(CoordinatorTest, ACancelledStartThatNobodyTookIsOverWithItsStream) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  const v1::AttemptId id = Id(a_);
+  Cancel("job");
+  Say(a_, testing::Ended(id));
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  coordinator_->OnAgentGone(b_.get());
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
 }
 
 TEST_F(CoordinatorTest, AnAssignmentThatArrivedIsNotSentAgain) {
@@ -195,6 +305,43 @@ TEST_F(CoordinatorTest, AStoppingJobReachesItsEndAfterARestart) {
   b_ = Join("b");
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
   EXPECT_THAT(Get("job").message(), HasSubstr("signal 9"));
+}
+
+// Its trainers may live: the agent that took the name knows nothing of them.
+TEST_F(CoordinatorTest, AnotherAgentOfALostNameConfirmsNothing) {
+  StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
+  coordinator_->OnAgentGone(b_.get());
+  Pass(absl::Seconds(6), {a_});  // its lease runs out
+  Say(a_, testing::Ended(id));
+  b_ = Join("b", {}, "two", "elsewhere");
+  EXPECT_TRUE(b_->closed.ok());
+  Say(b_, testing::Ended(id));
+  Say(b_, testing::Killed(id, 1, 9));
+  Pass(absl::Minutes(10), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING);
+  EXPECT_EQ(b_->Count(What::kEnd), 0);
+  EXPECT_THAT(Get("job").message(), HasSubstr("silent"));
+  Pass(absl::Seconds(35), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
+}
+
+TEST_F(CoordinatorTest, ARestartDoesNotGiveANodesNameAway) {
+  StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
+  Restart();
+  const Agent other = Join("b", {}, "two", "elsewhere");
+  EXPECT_EQ(other->closed.code(), absl::StatusCode::kAlreadyExists)
+      << "within the lease that nodes have to come back";
+  a_ = Join("a", {id});
+  Say(a_, testing::Ended(id));
+  Pass(absl::Seconds(6), {a_});
+  b_ = Join("b", {}, "two", "elsewhere");
+  EXPECT_TRUE(b_->closed.ok());
+  Pass(absl::Seconds(6), {a_, b_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STOPPING)
+      << "never two live attempts";
+  EXPECT_EQ(Get("job").attempt(), 1);
 }
 
 TEST_F(CoordinatorTest, AnUnknownAttemptOnANodeIsEnded) {

@@ -38,6 +38,11 @@ absl::Status CheckSettings(const CoordinatorSettings& settings) {
     return absl::InvalidArgumentError(absl::StrCat(
         "planner-threads is ", settings.planner_threads, "; use 1 to 64"));
   }
+  if (options.retained_jobs < 0 ||
+      options.retained_for < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "retained-jobs and retained-jobs-for must not be negative");
+  }
   if (settings.store_limits.steps_per_job < 1 ||
       settings.store_limits.log_lines_per_job < 1) {
     return absl::InvalidArgumentError(

@@ -78,6 +78,7 @@ class FakeNode {
   }
   void On(const v1::CoordinatorMessage& message) {
     if (message.has_assignment()) OnAssignment(message.assignment());
+    if (message.has_begin()) OnBegin();
     if (message.has_plan()) OnPlan(message.plan().plan());
     if (message.has_end() || message.has_abandon()) {
       Send(testing::Ended(message.has_end() ? message.end().attempt()
@@ -96,6 +97,10 @@ class FakeNode {
       absl::MutexLock lock(&mutex_);
       assignment_ = assignment;
     }
+    Send(testing::Ready(assignment.attempt()));
+  }
+  void OnBegin() {
+    const v1::Assignment& assignment = assignment_;
     const v1::AttemptId id = assignment.attempt();
     ForRanks([&](int rank) { Send(testing::Data(id, rank)); });
     if (assignment.first_rank() == 0) Send(testing::Costs(id));

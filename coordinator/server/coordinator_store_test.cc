@@ -57,6 +57,44 @@ TEST_F(CoordinatorTest, AnAllocationThatIsNotStoredDoesNotHappen) {
   EXPECT_EQ(a_->Count(What::kAssignment), 1);
 }
 
+TEST_F(CoordinatorTest, FinishedJobsBeyondTheNumberAreForgottenOldestFirst) {
+  options_.retained_jobs = 2;
+  Restart();
+  for (const char* id : {"a", "b", "c", "d"}) Submit(id);
+  for (const char* id : {"c", "a", "d"}) {
+    Cancel(id);
+    Pass(absl::Seconds(1), {});
+  }
+  Pass(absl::Seconds(40), {});
+  for (bool restarted : {false, true}) {
+    if (restarted) Restart();
+    v1::ListRequest all;
+    std::vector<std::string> ids;
+    const auto listed = coordinator_->List(all);
+    for (const v1::Job& job : listed->jobs()) ids.push_back(job.job_id());
+    EXPECT_EQ(ids, (std::vector<std::string>{"d", "b", "a"})) << restarted;
+  }
+  EXPECT_TRUE(store_->ReadEvents("c", 0, 10)->empty());
+  Submit("c");  // as if it had never been
+}
+
+TEST_F(CoordinatorTest, FinishedJobsAreForgottenWithAge) {
+  options_.retained_for = absl::Hours(1);
+  Restart();
+  Submit("job");
+  Submit("waits");
+  Cancel("job");
+  clock_.Advance(absl::Minutes(59));
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+  clock_.Advance(absl::Minutes(2));
+  Settle();
+  v1::GetRequest request;
+  request.set_job_id("job");
+  EXPECT_TRUE(absl::IsNotFound(coordinator_->Get(request).status()));
+  EXPECT_EQ(Get("waits").state(), v1::JOB_STATE_QUEUED);
+}
+
 TEST_F(CoordinatorTest, AMoveThatTheDiskRefusedIsStoredLater) {
   StartJob("job", 100);
   faulty_->FailWrites(absl::ResourceExhaustedError("disk full"));

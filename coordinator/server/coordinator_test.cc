@@ -226,6 +226,7 @@ TEST_F(CoordinatorTest, RanksThatDoNotStartInTimeAreNamed) {
   a_ = Join("a");
   b_ = Join("b");
   Submit("job");
+  for (const Agent& agent : {a_, b_}) Say(agent, testing::Ready(Id(a_)));
   Say(a_, testing::Started(Id(a_), 0));
   Pass(absl::Seconds(61), {a_, b_});
   EXPECT_EQ(Get("job").reason(), "START_TIMEOUT");

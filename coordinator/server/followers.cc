@@ -93,7 +93,18 @@ bool Followers::IsOver(const std::string& job_id) {
          (IsFinal(record->status.state) && book_.health().ok());
 }
 
-// Events in order; the event that ends the job only after all steps.
+// No step of the attempt follows this event. The store holds the steps of the
+// newest attempt only.
+bool Followers::EndsSteps(const Watcher& watcher, const v1::JobEvent& event) {
+  const auto state = static_cast<JobState>(event.state());
+  if (IsFinal(state)) return true;
+  const JobRecord* const record = book_.Find(watcher.job_id);
+  return state == JobState::kStopping && record != nullptr &&
+         event.attempt() == record->job.attempt() &&
+         event.attempt() == watcher.attempt;
+}
+
+// Events in order; those that end an attempt or the job only after all steps.
 Followers::Progress Followers::PumpOnce(Watcher& watcher) {
   auto events =
       store_.ReadEvents(watcher.job_id, watcher.after_sequence, kPageRows);
@@ -103,7 +114,7 @@ Followers::Progress Followers::PumpOnce(Watcher& watcher) {
   }
   for (v1::JobEvent& event : *events) {
     const bool is_last = IsFinal(static_cast<JobState>(event.state()));
-    if (is_last) {
+    if (EndsSteps(watcher, event)) {
       const Progress steps = SendSteps(watcher);
       if (steps != Progress::kWaits || !watcher.sink->HasRoom()) return steps;
     }

@@ -68,6 +68,7 @@ class Followers {
 
   // The job is over and all of it is stored.
   bool IsOver(const std::string& job_id);
+  bool EndsSteps(const Watcher& watcher, const v1::JobEvent& event);
   Progress PumpOnce(Watcher& watcher);
   Progress SendSteps(Watcher& watcher);
   Progress PumpOnce(LogFollower& follower);

@@ -44,7 +44,13 @@ struct LiveAttempt {
 
   absl::Duration start_deadline = absl::InfiniteDuration();
   bool stopping = false;
-  // Nodes that have spoken of the attempt: its assignment has arrived there.
+  // Work folders of the agents that were given the attempt, by node.
+  std::map<std::string, std::string> folder_ids;
+  // Nodes that hold their share and wait for the word to begin.
+  std::set<std::string> ready;
+  // Nodes were told to begin: trainers may live.
+  bool begun = false;
+  // Nodes that have spoken of the attempt's trainers: some live there.
   std::set<std::string> heard;
   bool cancelled = false;  // a trainer that stops is doing what was asked
   // What nodes are told while the stop time-out runs: Abandon or StopAttempt.

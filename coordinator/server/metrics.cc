@@ -72,6 +72,9 @@ Metrics::Metrics(absl::string_view version)
                                     "Messages that broke a rule")),
       nodes_lost_(
           AddCounters("evenstep_nodes_lost_total", "Leases that ran out")),
+      starts_lost_(
+          AddCounters("evenstep_starts_lost_total",
+                      "Attempts lost with a node before they had started")),
       store_errors_(AddCounters("evenstep_store_errors_total",
                                 "Writes that the store refused")),
       rpcs_(AddCounters("evenstep_rpc_server_handled_total",
@@ -97,6 +100,7 @@ Metrics::Metrics(absl::string_view version)
       .Set(1);
   // There from the start, so that a rate over them never lacks its zero.
   nodes_lost_.Add({});
+  starts_lost_.Add({});
   store_errors_.Add({});
 }
 
@@ -179,6 +183,8 @@ void Metrics::CountRefusedMessage(absl::string_view kind) {
 }
 
 void Metrics::CountLostNode() { nodes_lost_.Add({}).Increment(); }
+
+void Metrics::CountLostStart() { starts_lost_.Add({}).Increment(); }
 
 void Metrics::CountStoreError() { store_errors_.Add({}).Increment(); }
 

@@ -40,6 +40,7 @@ class Metrics {
   // Broke a rule.
   void CountRefusedMessage(absl::string_view kind);
   void CountLostNode();
+  void CountLostStart();
   void CountStoreError();
   void CountRpc(absl::string_view method, absl::StatusCode code);
 
@@ -91,6 +92,7 @@ class Metrics {
   Counters& stale_messages_;
   Counters& refused_messages_;
   Counters& nodes_lost_;
+  Counters& starts_lost_;
   Counters& store_errors_;
   Counters& rpcs_;
   Histograms& step_duration_;

@@ -16,11 +16,12 @@ constexpr size_t kMaxNodes = 4096;
 absl::Status CheckHello(const v1::AgentHello& hello) {
   if (hello.node().empty() || hello.node().size() > kMaxNameBytes ||
       hello.incarnation().empty() ||
-      hello.incarnation().size() > kMaxNameBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hello: node and incarnation have 1 to ", kMaxNameBytes,
-                     " bytes each; these have ", hello.node().size(), " and ",
-                     hello.incarnation().size()));
+      hello.incarnation().size() > kMaxNameBytes ||
+      hello.folder_id().size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "hello: node, incarnation and folder_id have 1 to ", kMaxNameBytes,
+        " bytes each; these have ", hello.node().size(), ", ",
+        hello.incarnation().size(), " and ", hello.folder_id().size()));
   }
   if (hello.slots() < 1 || hello.slots() > kMaxSlots) {
     return absl::InvalidArgumentError(
@@ -37,11 +38,13 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
                                            absl::Duration now) {
   EVENSTEP_RETURN_IF_ERROR(CheckHello(hello));
   const Node* const former = Find(hello.node());
-  if (former != nullptr && !former->lost && former->link != nullptr &&
-      former->incarnation != hello.incarnation() && now < former->lease_until) {
+  if (former != nullptr && !former->lost &&
+      former->incarnation != hello.incarnation() &&
+      former->folder_id != FolderIdOf(hello)) {
     return absl::AlreadyExistsError(absl::StrCat(
         "node name '", hello.node(),
-        "' is in use by another agent; give each agent its own --node"));
+        "' is in use by another agent; give each agent its own --node (an "
+        "agent with a new --work-dir waits until the lease has run out)"));
   }
   const bool known = former != nullptr;
   if (!known && nodes_.size() >= kMaxNodes) {
@@ -59,6 +62,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
   }
   node.name = hello.node();
   node.incarnation = hello.incarnation();
+  node.folder_id = FolderIdOf(hello);
   node.version = hello.version();
   node.metrics_address = hello.metrics_address();
   node.slots = hello.slots();

@@ -3,7 +3,8 @@
 
 // The nodes that have said hello: their streams, slots and leases. A lease is
 // renewed by any message; a node whose stream broke keeps its lease, so a quick
-// reconnect loses nothing. Single owner: the event loop's thread.
+// reconnect loses nothing. A name belongs to the agents of one work folder
+// until their lease has run out. Single owner: the event loop's thread.
 
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ class AgentLink {
 struct Node {
   std::string name;
   std::string incarnation;
+  std::string folder_id;  // as FolderIdOf
   std::string version;
   std::string metrics_address;
   int slots = 0;
@@ -37,10 +39,15 @@ struct Node {
   bool leaving = false;             // its agent is stopping: gets no new work
 };
 
+// What tells a restarted agent from another one of the same name.
+inline const std::string& FolderIdOf(const v1::AgentHello& hello) {
+  return hello.folder_id().empty() ? hello.incarnation() : hello.folder_id();
+}
+
 enum class HelloKind {
   kNew,          // not known, or lost before
   kReconnected,  // the same agent process
-  kRestarted,    // another process of the same node: the old one has ended
+  kRestarted,    // another process in its work folder: the old one has ended
 };
 
 class NodeTable {

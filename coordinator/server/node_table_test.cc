@@ -16,8 +16,10 @@ class FakeLink : public AgentLink {
   absl::Status closed;
 };
 
-v1::AgentHello Hello(const std::string& node, const std::string& incarnation) {
+v1::AgentHello Hello(const std::string& node, const std::string& incarnation,
+                     const std::string& folder = "one") {
   v1::AgentHello hello;
+  hello.set_folder_id(folder);
   hello.set_node(node);
   hello.set_incarnation(incarnation);
   hello.set_slots(4);
@@ -61,13 +63,28 @@ TEST_F(NodeTableTest, ASecondStreamReplacesTheFirst) {
 TEST_F(NodeTableTest, TwoAgentsNeverShareAName) {
   const auto first = Join("a", "1");
   const auto second = std::make_shared<FakeLink>();
-  const auto refused = table_.Hello(Hello("a", "2"), second, kStart);
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kAlreadyExists);
+  const v1::AgentHello other = Hello("a", "2", "two");
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(table_.Hello(other, second, kStart).status()));
   EXPECT_TRUE(first->closed.ok());
   EXPECT_NE(table_.NodeOf(first.get()), nullptr);
-  // A stream that broke without a word holds the name for a lease only.
+  // Its stream is down, it may be stopped: the name is its own for a lease.
+  table_.Disconnect(first.get());
   EXPECT_TRUE(
-      table_.Hello(Hello("a", "2"), second, kStart + absl::Seconds(5)).ok());
+      absl::IsAlreadyExists(table_.Hello(other, second, kStart).status()));
+  const absl::Duration later = kStart + absl::Seconds(5);
+  EXPECT_EQ(table_.TakeLost(later).size(), 1u);
+  const auto kind = table_.Hello(other, second, later);
+  ASSERT_TRUE(kind.ok()) << kind.status();
+  EXPECT_EQ(*kind, HelloKind::kNew);
+}
+
+TEST_F(NodeTableTest, AnAgentWithoutAFolderIsKnownByItsIncarnation) {
+  auto link = std::make_shared<FakeLink>();
+  ASSERT_TRUE(table_.Hello(Hello("a", "1", ""), link, kStart).ok());
+  EXPECT_EQ(*table_.Hello(Hello("a", "1", ""), link, kStart),
+            HelloKind::kReconnected);
+  EXPECT_FALSE(table_.Hello(Hello("a", "2", ""), link, kStart).ok());
 }
 
 TEST_F(NodeTableTest, ALeaseOutlivesABrokenStreamButNotSilence) {

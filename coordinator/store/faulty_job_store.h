@@ -35,6 +35,9 @@ class FaultyJobStore : public JobStore {
   absl::Status AppendProgress(const Progress& progress) override {
     return Fails() ? failure_ : store_.AppendProgress(progress);
   }
+  absl::Status Remove(const std::string& job_id) override {
+    return Fails() ? failure_ : store_.Remove(job_id);
+  }
   absl::StatusOr<std::vector<JobRecord>> LoadJobs() override {
     return store_.LoadJobs();
   }

@@ -68,6 +68,9 @@ class JobStore {
   // Enforces the limits, oldest out first.
   virtual absl::Status AppendProgress(const Progress& progress) = 0;
 
+  // The job with all that belongs to it. Fine if it is not there.
+  virtual absl::Status Remove(const std::string& job_id) = 0;
+
   // By arrival.
   virtual absl::StatusOr<std::vector<JobRecord>> LoadJobs() = 0;
   // In order of sequence or step, beginning after the cursor.

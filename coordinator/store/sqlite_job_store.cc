@@ -315,6 +315,20 @@ absl::Status SqliteJobStore::AppendProgress(const Progress& progress) {
   return database_.InTransaction([&] { return WriteProgress(progress); });
 }
 
+absl::Status SqliteJobStore::Remove(const std::string& job_id) {
+  return database_.InTransaction([&]() -> absl::Status {
+    for (const char* sql :
+         {"DELETE FROM log_lines WHERE job_id=?",
+          "DELETE FROM steps WHERE job_id=?",
+          "DELETE FROM attempts WHERE job_id=?",
+          "DELETE FROM events WHERE job_id=?", "DELETE FROM jobs WHERE id=?"}) {
+      EVENSTEP_ASSIGN_OR_RETURN(Statement remove, database_.Prepare(sql));
+      EVENSTEP_RETURN_IF_ERROR(remove.Bind(1, job_id).Run());
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::vector<JobRecord>> SqliteJobStore::LoadJobs() {
   EVENSTEP_ASSIGN_OR_RETURN(
       Statement select,

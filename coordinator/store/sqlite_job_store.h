@@ -35,6 +35,7 @@ class SqliteJobStore : public JobStore {
   absl::Status RecordMove(const JobRecord& record, const v1::JobEvent& event,
                           const Progress& before) override;
   absl::Status AppendProgress(const Progress& progress) override;
+  absl::Status Remove(const std::string& job_id) override;
   absl::StatusOr<std::vector<JobRecord>> LoadJobs() override;
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(
       const std::string& job_id, int64_t after_sequence, int limit) override;

@@ -30,6 +30,13 @@ v1::AgentMessage Hello(const std::string& node, const std::string& incarnation,
   message.mutable_hello()->set_node(node);
   message.mutable_hello()->set_incarnation(incarnation);
   message.mutable_hello()->set_slots(slots);
+  message.mutable_hello()->set_folder_id("folder of " + node);
+  return message;
+}
+
+v1::AgentMessage Ready(const v1::AttemptId& id) {
+  v1::AgentMessage message;
+  *message.mutable_ready()->mutable_attempt() = id;
   return message;
 }
 
@@ -135,6 +142,14 @@ v1::AgentMessage CollectiveFailed(const v1::AttemptId& id, int rank) {
   message.mutable_abandon()->set_rank(rank);
   message.mutable_abandon()->set_reason("COLLECTIVE_FAILED");
   message.mutable_abandon()->set_message("connection closed by peer");
+  return message;
+}
+
+v1::AgentMessage AgentStopping(const v1::AttemptId& id) {
+  v1::AgentMessage message;
+  *message.mutable_abandon()->mutable_attempt() = id;
+  message.mutable_abandon()->set_rank(-1);
+  message.mutable_abandon()->set_reason("AGENT_STOPPING");
   return message;
 }
 

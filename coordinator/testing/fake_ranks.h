@@ -17,8 +17,10 @@ inline constexpr int kBatchSamples = 4;
 // A job that fits two ranks of 64 tokens.
 v1::SubmitRequest SmallJob(const std::string& job_id, int ranks, int64_t steps);
 
+// The work folder is the node's own.
 v1::AgentMessage Hello(const std::string& node, const std::string& incarnation,
                        int slots);
+v1::AgentMessage Ready(const v1::AttemptId& id);
 v1::AgentMessage Data(const v1::AttemptId& id, int rank);
 v1::AgentMessage Costs(const v1::AttemptId& id);
 v1::AgentMessage Lengths(const v1::AttemptId& id, int rank, int world,
@@ -32,6 +34,7 @@ v1::AgentMessage Log(const v1::AttemptId& id, int rank,
 v1::AgentMessage CleanExit(const v1::AttemptId& id, int rank, int64_t steps);
 v1::AgentMessage Killed(const v1::AttemptId& id, int rank, int signal);
 v1::AgentMessage CollectiveFailed(const v1::AttemptId& id, int rank);
+v1::AgentMessage AgentStopping(const v1::AttemptId& id);
 v1::AgentMessage Ended(const v1::AttemptId& id);
 
 }  // namespace evenstep::coordinator::testing

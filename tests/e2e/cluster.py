@@ -157,11 +157,13 @@ class Cluster:
         self.coordinator.kill()
         self.coordinator.wait()
 
-    def start_agent(self, index):
+    def start_agent(self, index, node=None):
+        """`node`: another name than the agent's own."""
+        name = node or f"node{index}"
         process = self._start(f"agent{index}", [
             BIN / "evenstep-worker",
             f"--coordinator=127.0.0.1:{self.port}",
-            f"--node=node{index}",
+            f"--node={name}",
             f"--slots={self.slots}",
             f"--work-dir={self.folder / f'work{index}'}",
             f"--output-root={self.folder / 'out'}",

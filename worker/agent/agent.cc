@@ -1,15 +1,10 @@
 #include "worker/agent/agent.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
@@ -18,6 +13,7 @@
 #include "base/version.h"
 #include "rpc/channel.h"
 #include "worker/agent/assignment_check.h"
+#include "worker/agent/work_folder.h"
 
 namespace evenstep::agent {
 namespace {
@@ -26,53 +22,18 @@ constexpr absl::Duration kLeftoverTimeout = absl::Seconds(5);
 // Of a stop: what killed trainers and the last messages need at the end.
 constexpr absl::Duration kKillTime = absl::Milliseconds(500);
 constexpr absl::Duration kFarewell = absl::Seconds(1);
-constexpr size_t kKeptAttemptFolders = 100;
 constexpr size_t kRememberedAttempts = 1000;
-
-std::string RandomIncarnation() {
-  absl::BitGen random;
-  return absl::StrCat(
-      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
-}
-
-absl::Status MakePrivateFolder(const std::string& path) {
-  EVENSTEP_RETURN_IF_ERROR(MakeFolders(path));
-  if (chmod(path.c_str(), 0700) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, "cannot make private", path);
-}
-
-// Keeps the logs of the newest attempts. What cannot be removed stays.
-void PruneAttemptFolders(const std::string& folder) {
-  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>>
-      found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    found.emplace_back(entry.last_write_time(error), entry.path());
-  }
-  std::sort(found.begin(), found.end());
-  while (found.size() > kKeptAttemptFolders) {
-    std::filesystem::remove_all(found.front().second, error);
-    found.erase(found.begin());
-  }
-}
-
-absl::Status MakeAgentFolders(const AgentOptions& options) {
-  EVENSTEP_RETURN_IF_ERROR(MakePrivateFolder(options.work_dir));
-  EVENSTEP_RETURN_IF_ERROR(
-      MakePrivateFolder(absl::StrCat(options.work_dir, "/sockets")));
-  EVENSTEP_RETURN_IF_ERROR(
-      MakePrivateFolder(absl::StrCat(options.work_dir, "/attempts")));
-  return MakeFolders(options.output_root);
-}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
                                                     OnRefused on_refused) {
   EVENSTEP_RETURN_IF_ERROR(CompleteAgentOptions(&options));
-  EVENSTEP_RETURN_IF_ERROR(MakeAgentFolders(options));
+  EVENSTEP_RETURN_IF_ERROR(MakeWorkFolder(options.work_dir));
+  EVENSTEP_RETURN_IF_ERROR(MakeFolders(options.output_root));
   EVENSTEP_ASSIGN_OR_RETURN(ProcessLedger ledger,
                             ProcessLedger::Open(options.work_dir));
+  EVENSTEP_ASSIGN_OR_RETURN(std::string folder_id, FolderId(options.work_dir));
   EVENSTEP_ASSIGN_OR_RETURN(const int ended,
                             ledger.EndLeftovers(kLeftoverTimeout));
   auto metrics = std::make_unique<AgentMetrics>();
@@ -90,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
        {"slots", agent->options_.slots},
        {"work_dir", agent->options_.work_dir},
        {"metrics", agent->metrics_address_}});
+  agent->folder_id_ = std::move(folder_id);
   agent->loop_.Post([raw = agent.get()] { raw->link_.Start(); });
   return agent;
 }
@@ -98,7 +60,7 @@ Agent::Agent(AgentOptions options, ProcessLedger ledger,
              std::unique_ptr<AgentMetrics> metrics, std::string metrics_address,
              OnRefused on_refused)
     : options_(std::move(options)),
-      incarnation_(RandomIncarnation()),
+      incarnation_(RandomName()),
       metrics_address_(std::move(metrics_address)),
       on_refused_(std::move(on_refused)),
       metrics_(std::move(metrics)),
@@ -114,6 +76,8 @@ Agent::Agent(AgentOptions options, ProcessLedger ledger,
                  [this] {
                    for (auto& [key, attempt] : attempts_) attempt->KeepAlive();
                  },
+             // The coordinator knows that what was not begun is forgotten.
+             .on_lost = [this] { reserved_.clear(); },
              .on_refused =
                  [this](const absl::Status& status) {
                    if (on_refused_) on_refused_(status);
@@ -160,6 +124,7 @@ v1::AgentHello Agent::Hello() const {
   v1::AgentHello hello;
   hello.set_node(options_.node);
   hello.set_incarnation(incarnation_);
+  hello.set_folder_id(folder_id_);
   hello.set_slots(options_.slots);
   hello.set_version(std::string(Version()));
   hello.set_metrics_address(metrics_address_);
@@ -173,6 +138,8 @@ void Agent::OnMessage(const v1::CoordinatorMessage& message) {
   switch (message.what_case()) {
     case v1::CoordinatorMessage::kAssignment:
       return OnAssignment(message.assignment());
+    case v1::CoordinatorMessage::kBegin:
+      return OnBegin(message.begin().attempt());
     case v1::CoordinatorMessage::kPlan:
       if (Attempt* attempt = Find(message.plan().attempt())) {
         attempt->OnPlan(message.plan().plan());
@@ -213,8 +180,19 @@ void Agent::OnAssignment(const v1::Assignment& assignment) {
   absl::Status allowed = CheckAssignment(assignment, options_.data_root);
   if (allowed.ok()) allowed = CheckRoom(assignment);
   if (!allowed.ok()) return Refuse(id, allowed);
-  if (attempts_.empty()) PruneAttemptFolders(options_.work_dir + "/attempts");
-  auto attempt = std::make_shared<Attempt>(ContextFor(id), assignment);
+  reserved_[key] = assignment;
+  v1::AgentMessage message;
+  *message.mutable_ready()->mutable_attempt() = id;
+  link_.Send(std::move(message));
+}
+
+void Agent::OnBegin(const v1::AttemptId& id) {
+  const AttemptKey key(id.job_id(), id.attempt());
+  if (attempts_.count(key) > 0) return;  // said again after a reconnect
+  const auto reserved = reserved_.extract(key);
+  if (reserved.empty()) return ConfirmGone(id);
+  if (attempts_.empty()) PruneAttemptFolders(options_.work_dir);
+  auto attempt = std::make_shared<Attempt>(ContextFor(id), reserved.mapped());
   attempts_[key] = attempt;
   {
     absl::MutexLock lock(&mutex_);
@@ -226,9 +204,13 @@ void Agent::OnAssignment(const v1::Assignment& assignment) {
 
 absl::Status Agent::CheckRoom(const v1::Assignment& assignment) const {
   if (stopping_) return absl::UnavailableError("the agent is stopping");
+  const v1::AttemptId& id = assignment.attempt();
   int used = 0;
+  for (const auto& [key, taken] : reserved_) {
+    if (key != AttemptKey(id.job_id(), id.attempt())) used += taken.num_ranks();
+  }
   for (const auto& [key, attempt] : attempts_) {
-    if (key.first == assignment.attempt().job_id()) {
+    if (key.first == id.job_id()) {
       return absl::FailedPreconditionError(
           absl::StrCat("attempt ", key.second, " of job ", key.first,
                        " still has processes on node ", options_.node));
@@ -248,7 +230,8 @@ void Agent::Refuse(const v1::AttemptId& id, const absl::Status& why) {
   *message.mutable_abandon()->mutable_attempt() = id;
   message.mutable_abandon()->set_rank(-1);
   message.mutable_abandon()->set_step(-1);
-  message.mutable_abandon()->set_reason("START_FAILED");
+  message.mutable_abandon()->set_reason(
+      absl::IsUnavailable(why) ? "AGENT_STOPPING" : "START_FAILED");
   message.mutable_abandon()->set_message(std::string(why.message()));
   link_.Send(std::move(message));
   ConfirmGone(id);
@@ -258,6 +241,7 @@ void Agent::OnEnd(const v1::AttemptId& id, const std::string& text) {
   if (Attempt* attempt = Find(id)) {
     return attempt->End(text, absl::InfiniteDuration());
   }
+  reserved_.erase({id.job_id(), id.attempt()});
   ConfirmGone(id);  // the coordinator waits for it, whoever lost the first one
 }
 
@@ -277,6 +261,9 @@ void Agent::OnGone(const AttemptKey& key) {
 
 void Agent::EndAll(const std::string& reason, const std::string& text,
                    absl::Duration at_most) {
+  for (const auto& [key, assignment] : std::exchange(reserved_, {})) {
+    Refuse(assignment.attempt(), absl::UnavailableError(text));
+  }
   for (auto& [key, attempt] : attempts_) {
     attempt->RequestAbandon(-1, reason, text);
     attempt->End(text, at_most);

@@ -7,8 +7,8 @@
 // local`. Start and Stop belong to one thread; everything else happens on the
 // agent's own loop. Never links torch.
 //
-// Work folder: `lock` (one agent per folder), `processes` (living trainers, for
-// the next agent), `sockets/N.sock` (one per attempt), and
+// Work folder: `lock` (one agent per folder), `folder-id`, `processes` (living
+// trainers, for the next agent), `sockets/N.sock` (one per attempt), and
 // `attempts/JOB.ATTEMPT/rank-R.log` (what each trainer wrote; the newest
 // hundred attempts). Results of a job go to OUTPUT_ROOT/JOB.
 
@@ -64,6 +64,7 @@ class Agent {
   v1::AgentHello Hello() const;
   void OnMessage(const v1::CoordinatorMessage& message);
   void OnAssignment(const v1::Assignment& assignment);
+  void OnBegin(const v1::AttemptId& id);
   absl::Status CheckRoom(const v1::Assignment& assignment) const;
   void Refuse(const v1::AttemptId& id, const absl::Status& why);
   void OnEnd(const v1::AttemptId& id, const std::string& message);
@@ -78,6 +79,7 @@ class Agent {
 
   const AgentOptions options_;
   const std::string incarnation_;
+  std::string folder_id_;  // set once, before the loop looks
   const std::string metrics_address_;
   const OnRefused on_refused_;
   std::unique_ptr<AgentMetrics> metrics_;
@@ -86,6 +88,8 @@ class Agent {
   RendezvousClient rendezvous_;
   CoordinatorLink link_;
   std::map<AttemptKey, std::shared_ptr<Attempt>> attempts_;  // on the loop
+  // Taken and not begun: forgotten when the stream ends. On the loop.
+  std::map<AttemptKey, v1::Assignment> reserved_;
   std::deque<AttemptKey> ended_;  // the newest; on the loop
   int next_socket_ = 1;           // on the loop
   bool stopping_ = false;         // on the loop

@@ -229,6 +229,13 @@ TEST_F(AgentTest, ARestartedAgentEndsWhatItsPredecessorLeft) {
   ASSERT_TRUE(agent.ok()) << agent.status();
   EXPECT_FALSE(ProcessStartTicks(orphan).ok());
   EXPECT_TRUE(coordinator_.Await(IsHello, 2));
+  std::vector<v1::AgentHello> hellos;
+  for (const v1::AgentMessage& message : coordinator_.Received()) {
+    if (message.has_hello()) hellos.push_back(message.hello());
+  }
+  EXPECT_NE(hellos.front().incarnation(), hellos.back().incarnation());
+  EXPECT_EQ(hellos.front().folder_id(), hellos.back().folder_id());
+  EXPECT_FALSE(hellos.front().folder_id().empty());
   EXPECT_TRUE(Pids().empty());
 }
 

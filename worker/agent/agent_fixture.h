@@ -24,6 +24,7 @@ namespace evenstep::agent {
 inline constexpr absl::Duration kSoon = absl::Seconds(20);
 
 inline bool IsExit(const v1::AgentMessage& m) { return m.has_exited(); }
+inline bool IsReady(const v1::AgentMessage& m) { return m.has_ready(); }
 inline bool IsEnded(const v1::AgentMessage& m) { return m.has_ended(); }
 inline bool IsStarted(const v1::AgentMessage& m) { return m.has_started(); }
 inline bool IsHello(const v1::AgentMessage& m) { return m.has_hello(); }
@@ -83,6 +84,13 @@ class AgentTest : public testing::Test {
   // A job that does what its name says (fake_trainer.cc).
   void Assign(const std::string& behaviour, int ranks,
               const std::string& job = "job", int stop_ms = 200) {
+    Reserve(behaviour, ranks, job, stop_ms);
+    SendBegin(job);
+  }
+
+  // The first half of a start.
+  void Reserve(const std::string& behaviour, int ranks,
+               const std::string& job = "job", int stop_ms = 200) {
     v1::CoordinatorMessage message;
     v1::Assignment* assignment = message.mutable_assignment();
     *assignment->mutable_attempt() = Id(job);
@@ -93,6 +101,12 @@ class AgentTest : public testing::Test {
     assignment->mutable_spec()->set_steps(2);
     assignment->mutable_spec()->mutable_data()->set_source("text:/usr");
     assignment->mutable_spec()->mutable_timeouts()->set_stop_ms(stop_ms);
+    ASSERT_TRUE(coordinator_.Send(std::move(message)));
+  }
+
+  void SendBegin(const std::string& job = "job") {
+    v1::CoordinatorMessage message;
+    *message.mutable_begin()->mutable_attempt() = Id(job);
     ASSERT_TRUE(coordinator_.Send(std::move(message)));
   }
 

@@ -93,6 +93,36 @@ TEST_F(AgentTest, MoreRanksThanSlotsAreRefusedWithTheNumbers) {
   EXPECT_TRUE(refused);
 }
 
+TEST_F(AgentTest, NothingStartsBeforeTheWordToBegin) {
+  StartAgent();
+  Reserve("finish", 1);
+  ASSERT_TRUE(coordinator_.Await(IsReady));
+  EXPECT_TRUE(Pids().empty());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/work/attempts/job.1"));
+  Assign("finish", 2, "large");  // one slot is taken
+  EXPECT_TRUE(coordinator_.Await([](const v1::AgentMessage& m) {
+    return absl::StrContains(m.abandon().message(), "1 in use");
+  }));
+  SendBegin();
+  SendBegin();
+  EXPECT_TRUE(coordinator_.Await(IsStarted));
+  EXPECT_EQ(Pids().size(), 1u);
+}
+
+TEST_F(AgentTest, WhatWasOnlyTakenIsForgottenWithItsStream) {
+  StartAgent();
+  Reserve("finish", 2);
+  ASSERT_TRUE(coordinator_.Await(IsReady));
+  coordinator_.GoAway();
+  ASSERT_TRUE(coordinator_.Come().ok());
+  ASSERT_TRUE(coordinator_.Await(IsHello, 2));
+  SendBegin();
+  EXPECT_TRUE(coordinator_.Await(IsEnded));
+  EXPECT_TRUE(Pids().empty());
+  Assign("finish", 2, "other");  // its slots are free
+  EXPECT_TRUE(coordinator_.Await(IsStarted, 2));
+}
+
 TEST_F(AgentTest, AnUnknownAttemptIsConfirmedGone) {
   StartAgent();
   SendAbandon();

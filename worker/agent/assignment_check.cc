@@ -10,6 +10,12 @@
 namespace evenstep::agent {
 namespace {
 
+std::string PathOf(absl::string_view source) {
+  const size_t colon = source.find(':');
+  return std::string(
+      colon == absl::string_view::npos ? source : source.substr(colon + 1));
+}
+
 // The part of a path before the first wildcard's component: a glob stays below
 // the folder that it begins with.
 std::string BeforeWildcard(const std::string& path) {
@@ -29,9 +35,7 @@ bool IsBelow(const std::filesystem::path& path,
 
 absl::Status CheckDataPath(absl::string_view source,
                            const std::string& data_root) {
-  const size_t colon = source.find(':');
-  const std::string path(
-      colon == absl::string_view::npos ? source : source.substr(colon + 1));
+  const std::string path = PathOf(source);
   if (path.empty() || path[0] != '/') {
     return absl::InvalidArgumentError(
         absl::StrCat("data source '", source, "' has no absolute path"));
@@ -47,6 +51,18 @@ absl::Status CheckDataPath(absl::string_view source,
                                                   "' is not below this node's "
                                                   "--data-root=",
                                                   data_root));
+}
+
+absl::Status CheckDataIsThere(absl::string_view source) {
+  const std::string path = PathOf(source);
+  const std::string begin = BeforeWildcard(path);
+  std::error_code error;
+  if (std::filesystem::exists(path, error) ||
+      std::filesystem::exists(begin, error)) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "data source '", source, "': there is no ", begin, " on this node"));
 }
 
 absl::Status CheckAssignment(const v1::Assignment& assignment,
@@ -76,7 +92,9 @@ absl::Status CheckAssignment(const v1::Assignment& assignment,
         absl::StrCat("assignment of ", id.job_id(), ": no node has the ", count,
                      " ranks from ", first));
   }
-  return CheckDataPath(assignment.spec().data().source(), data_root);
+  const std::string& source = assignment.spec().data().source();
+  EVENSTEP_RETURN_IF_ERROR(CheckDataPath(source, data_root));
+  return CheckDataIsThere(source);
 }
 
 }  // namespace evenstep::agent

@@ -21,6 +21,10 @@ absl::Status CheckAssignment(const v1::Assignment& assignment,
 absl::Status CheckDataPath(absl::string_view source,
                            const std::string& data_root);
 
+// NOT_FOUND: neither the path nor, of a pattern, the folder that it begins with
+// is on this node. What is in it is the trainers' business.
+absl::Status CheckDataIsThere(absl::string_view source);
+
 }  // namespace evenstep::agent
 
 #endif  // EVENSTEP_WORKER_AGENT_ASSIGNMENT_CHECK_H_

@@ -22,7 +22,7 @@ v1::Assignment Legal() {
     placement->set_first_rank(first);
     placement->set_num_ranks(count);
   }
-  assignment.mutable_spec()->mutable_data()->set_source("text:/data/a");
+  assignment.mutable_spec()->mutable_data()->set_source("text:/tmp");
   return assignment;
 }
 
@@ -46,6 +46,18 @@ TEST(CheckAssignmentTest, RanksMustBeAPlacements) {
   assignment = Legal();
   assignment.mutable_placements(1)->set_first_rank(3);  // a gap
   EXPECT_TRUE(absl::IsInvalidArgument(CheckAssignment(assignment, "/")));
+}
+
+TEST(CheckAssignmentTest, MissingDataAreNamedBeforeAnyRankStarts) {
+  v1::Assignment assignment = Legal();
+  for (const char* source : {"text:/tmp/not-there", "text:/not-there/*.txt"}) {
+    assignment.mutable_spec()->mutable_data()->set_source(source);
+    const absl::Status missing = CheckAssignment(assignment, "/");
+    EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
+    EXPECT_NE(missing.message().find("/not-there"), absl::string_view::npos);
+  }
+  assignment.mutable_spec()->mutable_data()->set_source("text:/tmp/[a-z]*");
+  EXPECT_TRUE(CheckAssignment(assignment, "/").ok());
 }
 
 TEST(CheckDataPathTest, DataMustStayBelowTheRoot) {

@@ -47,6 +47,8 @@ Attempt::Attempt(AttemptContext context, v1::Assignment assignment)
           absl::StrCat(context_.options.output_root, "/", id().job_id())),
       logs_([this](v1::LogBatch batch) {
         context_.metrics.log_lines.Increment(batch.lines_size());
+        batch.set_first_line(next_line_);
+        next_line_ += batch.lines_size();
         *batch.mutable_attempt() = id();
         v1::AgentMessage message;
         *message.mutable_logs() = std::move(batch);

@@ -109,6 +109,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::string folder_;         // logs
   std::string output_dir_;
   LogBatcher logs_;
+  int64_t next_line_ = 1;
   bool ending_ = false;
   bool told_gone_ = false;
   std::map<int, RankState> ranks_;

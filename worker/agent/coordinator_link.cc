@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/byte_budget.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -13,6 +14,9 @@ constexpr BackoffOptions kReconnect{.first = absl::Milliseconds(100),
                                     .cap = absl::Seconds(2)};
 // A coordinator that accepts a stream and then says nothing.
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(10);
+
+// Of messages that wait for the loop; beyond it the stream is opened again.
+constexpr int64_t kMaxWaitingBytes = 64 << 20;
 
 // An agent whose name is taken asks so often and so seldom: a restarted one may
 // have to wait until the lease of its predecessor has run out.
@@ -59,10 +63,18 @@ void CoordinatorLink::Connect() {
   if (connection > 1) metrics_.reconnects.Increment();
   stream_ = Stream::Create();
   rpc::StreamCallbacks<v1::CoordinatorMessage> callbacks;
-  callbacks.on_message = [this, connection](v1::CoordinatorMessage message) {
-    loop_.Post([this, connection, message = std::move(message)] {
-      OnMessage(connection, message);
-    });
+  // The stream outlives its callbacks.
+  auto waiting = std::make_shared<ByteBudget>(kMaxWaitingBytes);
+  Stream* const stream = stream_.get();
+  callbacks.on_message = [this, connection, waiting,
+                          stream](v1::CoordinatorMessage message) {
+    const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
+    if (!waiting->TryTake(bytes)) return stream->Cancel();
+    loop_.Post(
+        [this, connection, waiting, bytes, message = std::move(message)] {
+          waiting->Give(bytes);
+          OnMessage(connection, message);
+        });
   };
   callbacks.on_drained = [this] { loop_.Post([this] { Flush(); }); };
   callbacks.on_done = [this, connection](absl::Status status) {
@@ -123,6 +135,7 @@ void CoordinatorLink::OnDone(int64_t connection, const absl::Status& status) {
     welcomed_ = false;
     metrics_.connected.Set(0);
     lost_at_ = Now();
+    callbacks_.on_lost();
     WatchBudget();
   }
   if (closing_) return;

@@ -25,6 +25,8 @@ struct LinkCallbacks {
   std::function<void(const v1::CoordinatorMessage&)> on_message;
   // With each heartbeat, while there is a coordinator.
   std::function<void()> on_beat = [] {};
+  // A stream that was open is over.
+  std::function<void()> on_lost = [] {};
   // The coordinator does not take this agent and will not: another one has its
   // node's name.
   std::function<void(const absl::Status&)> on_refused = nullptr;

@@ -26,8 +26,11 @@ int main(int argc, char** argv) {
   evenstep::BlockSignals();
   evenstep::agent::AgentOptions options;
   LogSettings logging;
-  evenstep::ConfigTable table("evenstep-worker",
-                              "Runs the trainers of one node.");
+  evenstep::ConfigTable table(
+      "evenstep-worker",
+      "Runs the trainers of one node. SIGTERM and SIGINT stop "
+      "it; SIGHUP is ignored, settings are read at "
+      "start.");
   evenstep::agent::AddAgentOptions(table, &options);
   table.Add("log-level", "EVENSTEP_LOG_LEVEL", &logging.level,
             "debug, info, warning or error");
@@ -55,7 +58,12 @@ int main(int argc, char** argv) {
     return absl::IsInvalidArgument(agent.status()) ? kUsageError : kStartError;
   }
   {
-    evenstep::SignalWaiter signals({.on_stop = stop_now, .on_reload = [] {}});
+    evenstep::SignalWaiter signals(
+        {.on_stop = stop_now, .on_reload = [] {
+           evenstep::Log(
+               evenstep::LogLevel::kWarning, "sighup_ignored",
+               {{"message", "settings are read at start only; restart"}});
+         }});
     stop.WaitForNotification();
   }
   (*agent)->Stop(options.shutdown_grace);

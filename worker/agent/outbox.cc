@@ -6,17 +6,20 @@
 namespace evenstep::agent {
 
 int Outbox::Add(v1::AgentMessage message) {
+  const size_t bytes = message.ByteSizeLong();
   int thrown_away = 0;
-  while (entries_.size() >= max_messages_) {
+  while (!entries_.empty() &&
+         (entries_.size() >= max_messages_ || bytes_ + bytes > max_bytes_)) {
     if (num_sent_ > 0) {  // only kept in case the stream breaks
-      entries_.pop_front();
+      Erase(entries_.begin());
       --num_sent_;
     } else {
       ThrowOneAway();
       ++thrown_away;
     }
   }
-  entries_.push_back({std::move(message)});
+  bytes_ += bytes;
+  entries_.push_back({std::move(message), bytes});
   return thrown_away;
 }
 
@@ -25,13 +28,7 @@ const v1::AgentMessage* Outbox::Next() const {
 }
 
 void Outbox::MarkSent(absl::Duration now) {
-  Entry& entry = entries_[num_sent_];
-  if (entry.message.has_logs()) {
-    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(num_sent_));
-  } else {
-    entry.sent = now;
-    ++num_sent_;
-  }
+  entries_[num_sent_++].sent = now;
   Forget(now);
 }
 
@@ -42,7 +39,7 @@ void Outbox::Reconnected(absl::Duration now) {
 
 void Outbox::Forget(absl::Duration now) {
   while (num_sent_ > 0 && now - entries_.front().sent > kForgetAfter) {
-    entries_.pop_front();
+    Erase(entries_.begin());
     --num_sent_;
   }
 }
@@ -51,7 +48,12 @@ void Outbox::ThrowOneAway() {
   const auto log =
       std::find_if(entries_.begin(), entries_.end(),
                    [](const Entry& e) { return e.message.has_logs(); });
-  entries_.erase(log == entries_.end() ? entries_.begin() : log);
+  Erase(log == entries_.end() ? entries_.begin() : log);
+}
+
+void Outbox::Erase(std::deque<Entry>::iterator entry) {
+  bytes_ -= entry->bytes;
+  entries_.erase(entry);
 }
 
 }  // namespace evenstep::agent

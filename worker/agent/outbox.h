@@ -6,9 +6,11 @@
 // has been on an unbroken stream for longer than a dead connection can go
 // unnoticed (kForgetAfter, above keepalive interval and time-out). After a
 // reconnect everything younger is sent again, in order: the coordinator takes
-// repeats of reports (same generation, step, rank) and of exits as one. Log
-// lines are never repeated. Bounded; a full outbox throws away its oldest log
-// batch, or else its oldest message, and counts it. Pure; one thread.
+// repeats of reports (same generation, step, rank), of exits and of log batches
+// (by the number of their first line) as one. Bounded in messages and bytes: a
+// full outbox forgets what was sent, then throws away its oldest log batch, or
+// else its oldest message, and counts it; the coordinator sees the gap in the
+// lines. Pure; one thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +25,8 @@ inline constexpr absl::Duration kForgetAfter = absl::Seconds(30);
 
 class Outbox {
  public:
-  explicit Outbox(size_t max_messages = 16384) : max_messages_(max_messages) {}
+  explicit Outbox(size_t max_messages = 16384, size_t max_bytes = 32 << 20)
+      : max_messages_(max_messages), max_bytes_(max_bytes) {}
 
   // Returns how many messages were thrown away to make room.
   int Add(v1::AgentMessage message);
@@ -36,17 +39,22 @@ class Outbox {
 
   size_t num_unsent() const { return entries_.size() - num_sent_; }
   size_t size() const { return entries_.size(); }
+  size_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
     v1::AgentMessage message;
+    size_t bytes = 0;
     absl::Duration sent = absl::ZeroDuration();
   };
 
   void Forget(absl::Duration now);
   void ThrowOneAway();
+  void Erase(std::deque<Entry>::iterator entry);
 
   const size_t max_messages_;
+  const size_t max_bytes_;
+  size_t bytes_ = 0;
   std::deque<Entry> entries_;  // the first num_sent_ have been sent
   size_t num_sent_ = 0;
 };

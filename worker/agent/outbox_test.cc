@@ -51,14 +51,29 @@ TEST(OutboxTest, WhatMayBeLostIsSentAgainAfterAReconnect) {
   EXPECT_THAT(SendAll(outbox, absl::Seconds(33)), ElementsAre(2, 3));
 }
 
-TEST(OutboxTest, LogLinesAreNeverRepeatedButWaitForAStream) {
+TEST(OutboxTest, LogsInFlightWhenAStreamBreaksAreSentAgain) {
   Outbox outbox;
   outbox.Add(Logs());
   outbox.Add(Report(1));
   EXPECT_THAT(SendAll(outbox, absl::Seconds(1)), ElementsAre(-1, 1));
   outbox.Add(Logs());
   outbox.Reconnected(absl::Seconds(2));
-  EXPECT_THAT(SendAll(outbox, absl::Seconds(2)), ElementsAre(1, -1));
+  EXPECT_THAT(SendAll(outbox, absl::Seconds(2)), ElementsAre(-1, 1, -1));
+}
+
+TEST(OutboxTest, AnOutboxIsBoundedInBytes) {
+  const size_t size = Logs().ByteSizeLong();
+  Outbox outbox(100, 3 * size);
+  outbox.Add(Logs());
+  SendAll(outbox, absl::Seconds(1));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(outbox.Add(Logs()), 0) << i;
+  EXPECT_EQ(outbox.size(), 3u) << "the one that was sent has gone";
+  EXPECT_EQ(outbox.Add(Logs()), 1);
+  EXPECT_EQ(outbox.bytes(), 3 * size);
+  v1::AgentMessage large;
+  large.mutable_logs()->add_lines()->set_text(std::string(10 * size, 'x'));
+  EXPECT_EQ(outbox.Add(large), 3);
+  EXPECT_EQ(outbox.size(), 1u) << "alone, however large";
 }
 
 TEST(OutboxTest, AFullOutboxGivesUpSentMessagesThenLogsThenTheOldest) {

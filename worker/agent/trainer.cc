@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_budget.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -12,6 +13,8 @@ namespace evenstep::agent {
 namespace {
 
 constexpr size_t kMaxOutgoing = 4096;
+// Of frames that wait for the loop.
+constexpr int64_t kMaxWaitingBytes = 64 << 20;
 // A dead process's socket is at its end at once, unless a stranger holds it.
 constexpr absl::Duration kSocketDrain = absl::Seconds(2);
 
@@ -117,11 +120,18 @@ void Trainer::CloseSocket() {
 }
 
 void Trainer::ReadFrames(wire::FrameSocket* socket) {
+  const auto waiting = std::make_shared<ByteBudget>(kMaxWaitingBytes);
   auto frame = std::make_shared<trainer::v1::ToAgent>();
   absl::Status status;
   while ((status = socket->Receive(frame.get())).ok()) {
-    loop_.Post(
-        [callbacks = callbacks_, frame] { callbacks->on_frame(*frame); });
+    const auto bytes = static_cast<int64_t>(frame->ByteSizeLong());
+    waiting->Take(bytes);  // a trainer that says too much waits in its socket
+    const bool posted =
+        loop_.Post([callbacks = callbacks_, frame, waiting, bytes] {
+          waiting->Give(bytes);
+          callbacks->on_frame(*frame);
+        });
+    if (!posted) waiting->Give(bytes);
     frame = std::make_shared<trainer::v1::ToAgent>();
   }
   if (!absl::IsUnavailable(status)) {

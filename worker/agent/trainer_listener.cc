@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kHelloSeconds = 5;
 constexpr int kBacklog = 128;
+// While the process or the machine has no descriptor or memory left.
+constexpr absl::Duration kFullRetry = absl::Milliseconds(100);
 
 void SetReceiveTimeout(int fd, int seconds) {
   const timeval limit{seconds, 0};
@@ -67,6 +69,7 @@ TrainerListener::TrainerListener(std::string path, UniqueFd fd,
 }
 
 TrainerListener::~TrainerListener() {
+  stop_.Notify();
   shutdown(fd_.get(), SHUT_RDWR);  // wakes accept
   thread_.join();
   unlink(path_.c_str());
@@ -77,10 +80,30 @@ void TrainerListener::Run() {
     UniqueFd connection(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.valid()) {
       Greet(std::move(connection));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+    } else if (!MayTryAgain(errno)) {
       return;
     }
   }
+}
+
+// False: the listener is closing, or its socket is broken.
+bool TrainerListener::MayTryAgain(int error) {
+  if (error == EINTR || error == ECONNABORTED) return true;
+  const bool full =
+      error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  if (!full) {
+    if (!stop_.HasBeenNotified()) {
+      Log(LogLevel::kError, "trainers_cannot_connect",
+          {{"path", path_}, {"status", ErrnoStatus(error, "accept", path_)}});
+    }
+    return false;
+  }
+  // The connection waits in the backlog until there is room.
+  if (!std::exchange(told_full_, true)) {
+    Log(LogLevel::kWarning, "trainer_waits_to_connect",
+        {{"path", path_}, {"status", ErrnoStatus(error, "accept", path_)}});
+  }
+  return !stop_.WaitForNotificationWithTimeout(kFullRetry);
 }
 
 void TrainerListener::Greet(UniqueFd connection) {

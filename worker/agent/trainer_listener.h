@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "base/unique_fd.h"
 #include "wire/frame.h"
 
@@ -38,11 +39,14 @@ class TrainerListener {
  private:
   TrainerListener(std::string path, UniqueFd fd, Callback callback);
   void Run();
+  bool MayTryAgain(int error);
   void Greet(UniqueFd connection);
 
   const std::string path_;
   const UniqueFd fd_;
   const Callback callback_;
+  bool told_full_ = false;  // on the thread
+  absl::Notification stop_;
   std::thread thread_;
 };
 

@@ -4,9 +4,10 @@
 // Which files a `text:PATH` source means, from their directory entries alone:
 // no file is opened. Called when a data set is opened. Stateless.
 //
-// PATH is a folder (everything below it), a pattern (`*` and `?` inside a name,
-// `**` for any number of folders), or one file. Links below PATH are not
-// followed and are no documents; PATH itself may be one.
+// PATH is a folder (everything below it), a pattern (`*`, `?` and sets such as
+// `[a-z]` or `[!ab]` inside a name, by bytes as POSIX has them but without
+// classes; `**` for any number of folders), or one file. Links below PATH are
+// not followed and are no documents; PATH itself may be one.
 
 #include <cstdint>
 #include <string>

@@ -68,6 +68,16 @@ TEST_F(FileListTest, PartsMatchWithoutBlowingUp) {
   EXPECT_TRUE(MatchesPart("a*b*c", "a-b-b-c"));
   EXPECT_FALSE(MatchesPart("a*b*c", "a-c-b"));
   EXPECT_TRUE(MatchesPart("*", ""));
+  EXPECT_TRUE(MatchesPart("a[0-9].txt", "a7.txt"));
+  EXPECT_FALSE(MatchesPart("a[0-9].txt", "ab.txt"));
+  EXPECT_TRUE(MatchesPart("[!a-c]*", "d"));
+  EXPECT_FALSE(MatchesPart("[!a-c]*", "b"));
+  EXPECT_TRUE(MatchesPart("*[xyz]", "ab-y"));
+  EXPECT_TRUE(MatchesPart("[]-]", "]"));
+  EXPECT_TRUE(MatchesPart("[]-]", "-"));
+  EXPECT_TRUE(MatchesPart("[a-]", "-"));
+  EXPECT_TRUE(MatchesPart("a[b", "a[b")) << "no set: it has no end";
+  EXPECT_FALSE(MatchesPart("a[b]", "a"));
   EXPECT_FALSE(MatchesPart("?", ""));
   std::string stars;
   for (int i = 0; i < 100; ++i) stars += "*a";

@@ -137,12 +137,20 @@ absl::StatusOr<JobPage> FakeClient::List(const ListOptions& options) {
   return page;
 }
 
+void FakeClient::CancelTo(JobState state) {
+  absl::MutexLock lock(&mutex_);
+  cancel_state_ = state;
+}
+
 absl::StatusOr<Job> FakeClient::Cancel(const std::string& job_id,
                                        const std::string& message) {
   EVENSTEP_ASSIGN_OR_RETURN(Job job, Get(job_id));
   if (!IsFinal(job.state)) {
     JobEvent event;
-    event.state = JobState::kCancelled;
+    {
+      absl::MutexLock lock(&mutex_);
+      event.state = cancel_state_;
+    }
     event.reason = "CANCELLED_BY_USER";
     event.message = message;
     AddEvent(job_id, event);

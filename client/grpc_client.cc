@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
@@ -25,6 +27,15 @@ absl::Status Explain(const absl::Status& status, const std::string& address) {
   }
   return absl::UnavailableError(absl::StrCat("cannot reach the coordinator at ",
                                              address, ": ", status.message()));
+}
+
+constexpr char kNeverSent[] = "evenstep.client/never-sent";
+
+// There was no connection to send on. gRPC says so in words only.
+bool WasRefused(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (absl::StartsWith(status.error_message(), "failed to connect to all") ||
+          absl::StartsWith(status.error_message(), "DNS resolution failed"));
 }
 
 // Cancels the call when the caller's token asks for it.
@@ -88,9 +99,14 @@ absl::StatusOr<SubmitResult> GrpcClient::Submit(const SubmitOptions& options) {
   request.set_job_id(submission.job_id);
   *request.mutable_spec() = wire::ToProto(submission.spec);
   v1::SubmitResponse response;
-  EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
-    return stub_->Submit(context, request, &response);
-  }));
+  bool sent = false;
+  absl::Status status = Unary([&](grpc::ClientContext* context) {
+    const grpc::Status answer = stub_->Submit(context, request, &response);
+    sent = sent || !WasRefused(answer);
+    return answer;
+  });
+  if (!status.ok() && !sent) status.SetPayload(kNeverSent, absl::Cord("1"));
+  EVENSTEP_RETURN_IF_ERROR(status);
   return SubmitResult{FromProto(response.job()), response.created()};
 }
 
@@ -262,6 +278,10 @@ absl::StatusOr<std::string> GrpcClient::ServerVersion() {
 
 std::unique_ptr<Client> Connect(const ClientOptions& options) {
   return std::make_unique<GrpcClient>(options);
+}
+
+bool NeverSent(const absl::Status& status) {
+  return status.GetPayload(kNeverSent).has_value();
 }
 
 std::string ErrorReason(const absl::Status& status) {

@@ -222,6 +222,22 @@ TEST_F(GrpcClientTest, AServerSaysItsVersionOrIsUnimplemented) {
   EXPECT_TRUE(absl::IsUnimplemented(MakeClient()->ServerVersion().status()));
 }
 
+TEST_F(GrpcClientTest, ASubmitWhoseAnswersAreLostMayHaveBeenStored) {
+  service_.submit_failures = 1000;
+  const absl::Status status = MakeClient()->Submit(SmallJob()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_FALSE(NeverSent(status));
+}
+
+TEST(GrpcClientWithoutServer, ASubmitThatFoundNobodyWasNeverSent) {
+  ClientOptions options;
+  options.coordinator = "127.0.0.1:1";
+  options.retry_budget = absl::Milliseconds(150);
+  const absl::Status status = Connect(options)->Submit(SmallJob()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(NeverSent(status)) << status;
+}
+
 TEST(GrpcClientWithoutServer, SaysWhomItCannotReach) {
   ClientOptions options;
   options.coordinator = "127.0.0.1:1";

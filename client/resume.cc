@@ -1,7 +1,5 @@
 #include "client/resume.h"
 
-#include <optional>
-
 #include "base/status_macros.h"
 
 namespace evenstep::client {
@@ -37,8 +35,9 @@ class WatchFilter {
   // A new attempt counts its steps from 0 again. The stream was opened with the
   // old attempt's cursor, so it is opened anew: no step of the new one is lost.
   bool BeginsNewAttempt(const JobEvent& event) {
-    const bool newer = attempt_.has_value() && event.attempt > *attempt_;
-    attempt_ = event.attempt;
+    const bool newer =
+        cursor_->attempt >= 0 && event.attempt > cursor_->attempt;
+    cursor_->attempt = event.attempt;
     if (!newer || cursor_->after_step < 0) return false;
     cursor_->after_step = -1;
     return true;
@@ -59,7 +58,6 @@ class WatchFilter {
   WatchCursor* const cursor_;
   Retry* const retry_;
   const WatchHandler& handler_;
-  std::optional<int> attempt_;
   Progress progress_ = Progress::kOpen;
 };
 

@@ -124,6 +124,27 @@ FlakyServer OneAttempt() {
   return server;
 }
 
+TEST_F(ResumeTest, ACursorThatIsUsedAgainKnowsWhoseStepsItCounts) {
+  FlakyServer before, after;
+  before.AddEvent(1, JobState::kRunning, 1);
+  before.AddStep(0);
+  before.AddStep(1);
+  before.AddEvent(2, JobState::kQueued, 1);
+  after.AddEvent(3, JobState::kRunning, 2);
+  after.AddStep(0);
+  after.AddEvent(4, JobState::kSucceeded, 2);
+  WatchCursor cursor;
+  Retry retry = MakeRetry();
+  const WatchHandler until_queued = [](const WatchItem& item) {
+    return item.event != nullptr && item.event->sequence == 2
+               ? Follow::kStop
+               : Follow::kContinue;
+  };
+  ASSERT_TRUE(ResumeWatch(before.Source(), &cursor, &retry, until_queued).ok());
+  ASSERT_TRUE(Watch(after, &cursor).ok());
+  EXPECT_THAT(seen_, ElementsAre("e3", "s0", "e4"));
+}
+
 TEST_F(ResumeTest, AnUnbrokenStreamIsDeliveredOnce) {
   FlakyServer server = OneAttempt();
   WatchCursor cursor;

@@ -13,6 +13,7 @@
 #include "planner/evaluate.h"
 #include "planner/fits.h"
 #include "planner/policies.h"
+#include "planner/policy_names.h"
 #include "planner/validate.h"
 
 namespace evenstep::planner {
@@ -61,15 +62,21 @@ absl::string_view PolicyName(Policy policy) {
   return "unknown";
 }
 
+std::vector<std::string> PolicyNames() {
+  std::vector<std::string> names;
+  for (const PolicyRow& row : Policies()) {
+    names.emplace_back(row.name.data(), row.name.size());
+  }
+  return names;
+}
+
 absl::StatusOr<Policy> ParsePolicy(absl::string_view name) {
-  std::vector<std::string> known;
   for (const PolicyRow& row : Policies()) {
     if (row.name == name) return row.policy;
-    known.emplace_back(row.name.data(), row.name.size());
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown policy '", name,
-                                                 "'; the policies are ",
-                                                 absl::StrJoin(known, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown policy '", name, "'; the policies are ",
+                   absl::StrJoin(PolicyNames(), ", ")));
 }
 
 }  // namespace evenstep::planner

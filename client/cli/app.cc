@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
@@ -16,6 +17,7 @@
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
 #include "jobspec/presets.h"
+#include "planner/policy_names.h"
 
 namespace evenstep::cli {
 namespace {
@@ -31,7 +33,10 @@ constexpr char kExamples[] = R"(Examples:
 
 Exit codes: 0 ok, 1 the job failed, 2 wrong usage, 3 no coordinator answers,
 4 no such job, 5 refused, 6 another error (the service's own, or stdout cannot
-be written), 124 wait timed out, 130 interrupted.)";
+be written), 124 wait timed out, 130 interrupted.
+
+Progress counts the steps done. A step's own number, in logs, describe and
+loss.csv, counts from 0: the first one is step 0.)";
 
 constexpr char kSubmitExamples[] = R"(Examples:
   evenstep submit job.yaml
@@ -74,6 +79,17 @@ std::string CheckDuration(const std::string& text) {
   return std::string(ParseValue(text, &duration).message());
 }
 
+std::string CheckAddress(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon != std::string::npos && colon > 0 &&
+      absl::SimpleAtoi(text.substr(colon + 1), &port) && port > 0 &&
+      port <= 65535) {
+    return "";
+  }
+  return absl::StrCat("'", text, "' is not HOST:PORT, such as 127.0.0.1:7070");
+}
+
 std::string CheckText(const std::string& text) {
   return std::string(CheckUtf8("the text", text).message());
 }
@@ -104,6 +120,7 @@ void AddGlobal(CLI::App* app, GlobalOptions* global) {
       {"yaml", OutputFormat::kYaml}};
   app->add_option("--coordinator", global->coordinator,
                   "Address of the coordinator")
+      ->check(CLI::Validator(CheckAddress, ""))
       ->envname("EVENSTEP_COORDINATOR")
       ->type_name("HOST:PORT")
       ->capture_default_str();
@@ -128,6 +145,7 @@ class CommandLine {
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     app_.set_help_flag("-h,--help", "What can be said, with examples");
+    app_.set_version_flag("--version", "", "Show the version");
     AddGlobal(&app_, &global_);
     AddSubmit();
     AddLocal();
@@ -145,6 +163,9 @@ class CommandLine {
     } catch (const CLI::CallForHelp&) {
       WriteOut(environment_, Help());
       return CheckOutput(environment_, kExitOk);
+    } catch (const CLI::CallForVersion&) {
+      return CheckOutput(environment_,
+                         PrintVersion(environment_, global_, VersionCommand()));
     } catch (const CLI::ExtrasError&) {
       return UsageError(ExplainExtra());
     } catch (const CLI::ParseError& error) {
@@ -223,7 +244,8 @@ class CommandLine {
     command->add_option("--steps", local_.num_steps, "Steps to train");
     command
         ->add_option("--policy", local_.policy,
-                     "Planning policy: even, packed, balanced or static")
+                     absl::StrCat("Planning policy: ",
+                                  absl::StrJoin(planner::PolicyNames(), ", ")))
         ->type_name("NAME");
     command
         ->add_option("--costs", local_.costs,

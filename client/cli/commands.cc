@@ -10,6 +10,7 @@
 #include "client/cli/follow_job.h"
 #include "client/cli/job_source.h"
 #include "client/submission.h"
+#include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
 namespace {
@@ -62,11 +63,33 @@ ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
   return ShowOutcome(output, *ended);
 }
 
+// What a cancel that finds the job running means, with the job's own time-out.
+std::string StopsSoon(const Job& job) {
+  std::string text =
+      absl::StrCat("Job ", job.id, " stops after the step that runs now");
+  const auto spec = jobspec::ParseJobFile(job.job_file, {});
+  if (!spec.ok()) return text + ".";
+  return absl::StrCat(text, "; if it has not stopped after ",
+                      absl::FormatDuration(spec->timeouts.stop),
+                      " (timeouts.stop), its processes are ended.");
+}
+
+absl::Status CheckRank(client::Client& client, const LogsCommand& command) {
+  if (command.rank == kAllRanks) return absl::OkStatus();
+  EVENSTEP_ASSIGN_OR_RETURN(const Job job, client.Get(command.job_id));
+  if (command.rank >= -1 && command.rank < job.ranks) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--rank ", command.rank, ": job ", job.id, " has the ranks 0 to ",
+      job.ranks - 1, ", and -1 stands for the agents"));
+}
+
 // Without an answer nobody knows whether the job is stored.
 ExitCode FailSubmit(Output& output, const std::string& job_id,
                     const absl::Status& status) {
   const ExitCode code = output.Fail(status);
-  if (code == kExitUnreachable || code == kExitInterrupted) {
+  if (client::NeverSent(status)) {
+    output.Message("Nothing was stored.");
+  } else if (code == kExitUnreachable || code == kExitInterrupted) {
     output.Warning(absl::StrCat("evenstep: job ", job_id,
                                 " may have been stored; say it again with "
                                 "--id ",
@@ -132,6 +155,9 @@ ExitCode Submit(Environment& environment, const GlobalOptions& global,
   Output output(environment, global);
   auto options = ReadJob(command.file, command.preset);
   if (!options.ok()) return output.Fail(options.status());
+  const absl::Status has_data =
+      CheckPresetData(command.preset, command.overrides);
+  if (!has_data.ok()) return output.Fail(has_data);
   options->job_id = command.job_id;
   options->overrides = command.overrides;
   if (!command.name.empty()) {
@@ -204,25 +230,27 @@ ExitCode Logs(Environment& environment, const GlobalOptions& global,
               const LogsCommand& command) {
   Output output(environment, global);
   auto client = ConnectFor(environment, global);
+  const absl::Status known = CheckRank(*client, command);
+  if (!known.ok()) return output.Fail(known);
   client::LogOptions options;
   if (command.follow) options.mode = client::LogMode::kFollow;
   options.on_dropped = [&](int64_t dropped) {
     output.Message(absl::StrCat("evenstep: ", dropped,
                                 " older lines are no longer stored"));
   };
-  const absl::Status status =
-      client->Logs(command.job_id, options, UntilInterrupted(environment),
-                   [&](const client::LogLine& line) {
-                     if (command.rank >= -1 && line.rank != command.rank) {
-                       return client::Follow::kContinue;
-                     }
-                     if (output.structured()) {
-                       output.StreamDocument(ToJson(line));
-                     } else {
-                       output.Text(FormatLogLine(line, output.detail()) + "\n");
-                     }
-                     return output.follow();
-                   });
+  const absl::Status status = client->Logs(
+      command.job_id, options, UntilInterrupted(environment),
+      [&](const client::LogLine& line) {
+        if (command.rank != kAllRanks && line.rank != command.rank) {
+          return client::Follow::kContinue;
+        }
+        if (output.structured()) {
+          output.StreamDocument(ToJson(line));
+        } else {
+          output.Text(FormatLogLine(line, output.detail()) + "\n");
+        }
+        return output.follow();
+      });
   if (status.ok()) return kExitOk;
   return EndOfStream(environment, output, command.job_id, status);
 }
@@ -238,8 +266,7 @@ ExitCode Cancel(Environment& environment, const GlobalOptions& global,
   } else if (client::IsFinal(job->state)) {
     output.Message(absl::StrCat("Job ", job->id, " ", FormatOutcome(*job)));
   } else {
-    output.Message(
-        absl::StrCat("Job ", job->id, " stops after the step that runs now."));
+    output.Message(StopsSoon(*job));
   }
   return kExitOk;
 }

@@ -28,10 +28,12 @@ struct ListCommand {
   int limit = 100;
 };
 
+inline constexpr int kAllRanks = -1000000;
+
 struct LogsCommand {
   std::string job_id;
   bool follow = false;
-  int rank = -2;  // -1: the agents' lines; -2: all
+  int rank = kAllRanks;  // -1: the agents' lines
 };
 
 struct EventsCommand {

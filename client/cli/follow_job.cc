@@ -1,6 +1,10 @@
 #include "client/cli/follow_job.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 
 namespace evenstep::cli {
@@ -47,6 +51,15 @@ void ProgressPrinter::OnEvent(const client::JobEvent& event) {
   Say(text);
 }
 
+void ProgressPrinter::OnPending(const client::Job& job) {
+  const std::string text = absl::StrCat(
+      "Waits (", job.reason, "), position ", job.queue_position,
+      " in the queue", job.message.empty() ? "" : ": ", job.message);
+  if (job.queue_position == 0 || text == pending_) return;
+  pending_ = text;
+  Say(text);
+}
+
 void ProgressPrinter::Say(const std::string& text) {
   if (quiet_) return;
   const bool redraw = bar_drawn_;
@@ -60,23 +73,80 @@ void ProgressPrinter::Finish() {
   bar_drawn_ = false;
 }
 
+namespace {
+
+// One stream at a time over a job's life: while it is queued the stream is
+// interrupted to ask why, because waiting is no event.
+class Follower {
+ public:
+  Follower(client::Client& client, const client::Job& job,
+           const FollowOptions& options, ProgressPrinter& printer)
+      : client_(client),
+        job_id_(job.id),
+        options_(options),
+        printer_(printer),
+        queued_(job.state == client::JobState::kQueued) {}
+
+  absl::Status Run() {
+    client::WatchCursor from_start;
+    client::WatchCursor* const cursor =
+        options_.cursor != nullptr ? options_.cursor : &from_start;
+    while (true) {
+      client::StreamOptions stream = options_.stream;
+      if (queued_) {
+        stream.deadline =
+            std::min(stream.deadline, absl::Now() + options_.pending_interval);
+      }
+      left_to_ask_ = false;
+      const bool asked = queued_;
+      const absl::Status status = client_.Watch(
+          job_id_, cursor, stream,
+          [this](const client::WatchItem& item) { return Deliver(item); });
+      if (left_to_ask_) continue;
+      const bool only_a_pause = asked && absl::IsDeadlineExceeded(status) &&
+                                absl::Now() < options_.stream.deadline;
+      if (!only_a_pause) return status;
+      ShowPending();
+    }
+  }
+
+ private:
+  client::Follow Deliver(const client::WatchItem& item) {
+    if (item.event != nullptr) printer_.OnEvent(*item.event);
+    if (item.step != nullptr) printer_.OnStep(*item.step);
+    if (options_.on_item) options_.on_item(item);
+    if (item.event == nullptr) return client::Follow::kContinue;
+    const bool was_queued =
+        std::exchange(queued_, item.event->state == client::JobState::kQueued);
+    left_to_ask_ = queued_ && !was_queued;
+    return left_to_ask_ ? client::Follow::kStop : client::Follow::kContinue;
+  }
+
+  // Without an answer the stream is left to come back, which has more patience.
+  void ShowPending() {
+    const auto job = client_.Get(job_id_);
+    if (!job.ok()) {
+      queued_ = false;
+    } else if (job->state == client::JobState::kQueued) {
+      printer_.OnPending(*job);
+    }
+  }
+
+  client::Client& client_;
+  const std::string job_id_;
+  const FollowOptions& options_;
+  ProgressPrinter& printer_;
+  bool queued_;
+  bool left_to_ask_ = false;
+};
+
+}  // namespace
+
 absl::StatusOr<client::Job> FollowJob(client::Client& client,
                                       const client::Job& job,
                                       const FollowOptions& options,
                                       ProgressPrinter& printer) {
-  client::WatchCursor from_start;
-  client::WatchCursor* const cursor =
-      options.cursor != nullptr ? options.cursor : &from_start;
-  const absl::Status status = client.Watch(job.id, cursor, options.stream,
-                                           [&](const client::WatchItem& item) {
-                                             if (item.event != nullptr)
-                                               printer.OnEvent(*item.event);
-                                             if (item.step != nullptr)
-                                               printer.OnStep(*item.step);
-                                             if (options.on_item)
-                                               options.on_item(item);
-                                             return client::Follow::kContinue;
-                                           });
+  const absl::Status status = Follower(client, job, options, printer).Run();
   printer.Finish();
   EVENSTEP_RETURN_IF_ERROR(status);
   return client.Get(job.id);

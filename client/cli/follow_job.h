@@ -21,6 +21,8 @@ class ProgressPrinter {
 
   void OnStep(const client::StepSummary& step);
   void OnEvent(const client::JobEvent& event);
+  // Why a queued job waits; said when it changes.
+  void OnPending(const client::Job& job);
   // A message that does not tear the bar.
   void Say(const std::string& text);
   // Leaves the bar as it is and goes on in the next line.
@@ -34,6 +36,7 @@ class ProgressPrinter {
   const bool quiet_;
   ProgressView view_;
   int attempt_ = 0;
+  std::string pending_;  // as said last
   bool bar_drawn_ = false;
   absl::Duration last_line_ = -absl::InfiniteDuration();
 };
@@ -42,6 +45,8 @@ struct FollowOptions {
   client::StreamOptions stream;
   client::WatchCursor* cursor =
       nullptr;  // where to go on; null: from the start
+  // How often a queued job is asked why it waits.
+  absl::Duration pending_interval = absl::Milliseconds(500);
   // Also told; may be empty.
   std::function<void(const client::WatchItem&)> on_item;
 };

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "jobspec/presets.h"
@@ -33,6 +34,18 @@ absl::StatusOr<client::SubmitOptions> ReadJob(const std::string& file,
   job.base_dir = error ? "." : base.string();
   if (parent.empty()) job.base_dir = std::filesystem::current_path(error);
   return job;
+}
+
+absl::Status CheckPresetData(const std::string& preset,
+                             const std::vector<std::string>& overrides) {
+  if (preset.empty()) return absl::OkStatus();
+  for (const std::string& pair : overrides) {
+    if (absl::StartsWith(pair, "data.source=")) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--preset ", preset,
+                   " says nothing about data: add --set "
+                   "data.source=text:PATH"));
 }
 
 }  // namespace evenstep::cli

@@ -4,6 +4,7 @@
 // Where a job's text comes from: a file or a preset. Reads one file.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "evenstep/client.h"
@@ -15,6 +16,10 @@ namespace evenstep::cli {
 // file that cannot be read.
 absl::StatusOr<client::SubmitOptions> ReadJob(const std::string& file,
                                               const std::string& preset);
+
+// A preset knows no data of the user's: `overrides` must name some.
+absl::Status CheckPresetData(const std::string& preset,
+                             const std::vector<std::string>& overrides);
 
 }  // namespace evenstep::cli
 

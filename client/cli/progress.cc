@@ -64,7 +64,7 @@ double ProgressView::SecondsToGo() const {
 }
 
 std::string ProgressView::StepPart() const {
-  return absl::StrCat("step ", steps_done_, "/", num_steps_);
+  return absl::StrCat(steps_done_, "/", num_steps_, " steps");
 }
 
 std::string ProgressView::Bar(int columns) const {

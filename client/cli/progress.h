@@ -1,7 +1,8 @@
 #ifndef EVENSTEP_CLIENT_CLI_PROGRESS_H_
 #define EVENSTEP_CLIENT_CLI_PROGRESS_H_
 
-// What is shown while a job trains: one line with step, loss, speed, imbalance
+// What is shown while a job trains: one line with the steps done (a step's own
+// number, in logs and files, counts from 0), loss, speed, imbalance
 // and time to go. Pure: fed with steps, asked for a line of a given width. Not
 // thread-safe.
 //

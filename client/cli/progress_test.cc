@@ -28,13 +28,13 @@ ProgressView HalfWay() {
 
 TEST(Progress, ShowsStepLossSpeedImbalanceAndTimeToGo) {
   EXPECT_EQ(HalfWay().Line(),
-            "step 50/100  loss 3.1416  12.3k tokens/s  imbalance 3.1%  ETA "
+            "50/100 steps  loss 3.1416  12.3k tokens/s  imbalance 3.1%  ETA "
             "25s");
 }
 
 TEST(Progress, ABarFillsInProportion) {
   EXPECT_EQ(HalfWay().Bar(100),
-            "step 50/100  [=============>              ]  loss 3.1416  ETA 25s"
+            "50/100 steps  [=============>              ]  loss 3.1416  ETA 25s"
             "  12.3k tokens/s  imbalance 3.1%");
 }
 
@@ -46,15 +46,15 @@ TEST(Progress, NoLineIsWiderThanTheTerminal) {
 }
 
 TEST(Progress, ANarrowTerminalKeepsTheStep) {
-  EXPECT_THAT(HalfWay().Bar(40), HasSubstr("step 50/100"));
+  EXPECT_THAT(HalfWay().Bar(40), HasSubstr("50/100 steps"));
   EXPECT_THAT(HalfWay().Bar(40), Not(HasSubstr("imbalance")));
-  EXPECT_EQ(HalfWay().Bar(12), "step 50/100");
+  EXPECT_EQ(HalfWay().Bar(12), "50/100 steps");
 }
 
 TEST(Progress, BeforeTheFirstStepThereIsNothingToPredict) {
   const ProgressView view(10);
-  EXPECT_EQ(view.Line(), "step 0/10");
-  EXPECT_EQ(view.Bar(80), "step 0/10  [                            ]");
+  EXPECT_EQ(view.Line(), "0/10 steps");
+  EXPECT_EQ(view.Bar(80), "0/10 steps  [                            ]");
 }
 
 TEST(Progress, TheLastStepFillsTheBar) {
@@ -68,7 +68,7 @@ TEST(Progress, TheLastStepFillsTheBar) {
 TEST(Progress, ANewAttemptStartsAtZero) {
   ProgressView view = HalfWay();
   view.Restart();
-  EXPECT_EQ(view.Line(), "step 0/100");
+  EXPECT_EQ(view.Line(), "0/100 steps");
 }
 
 TEST(FormatValue, CountsHaveThreeDigits) {

@@ -78,6 +78,10 @@ class JobLifeTest(unittest.TestCase):
         job = self.cluster.describe("waiter")
         self.assertEqual(job["state"], "QUEUED")
         self.assertEqual(job["reason"], "NO_CAPACITY")
+        waited = self.cluster.run("wait", "waiter", "--timeout", "2s")
+        self.assertEqual(waited.returncode, 124)
+        self.assertIn("NO_CAPACITY", waited.stderr)
+        self.assertIn(job["message"], waited.stderr)
         self.cluster.run("cancel", "holder")
         self.cluster.wait_for_state("waiter", "SUCCEEDED")
 
@@ -96,6 +100,18 @@ class JobLifeTest(unittest.TestCase):
         self.cluster.kill_coordinator()
         done = self.cluster.run("describe", "nobody")
         self.assertEqual(done.returncode, 3, done.stderr)
+        done = self.cluster.run("--retry-for=200ms", "submit", self.write_job())
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("Nothing was stored", done.stderr)
+        self.assertNotIn("may have been stored", done.stderr)
+
+    def test_wait_replays_a_finished_job_in_order(self):
+        self.cluster.run("submit", self.write_job(), "--id", "first")
+        said = self.cluster.run("wait", "first").stderr
+        places = [said.index(word) for word in
+                  ("QUEUED", "STARTING", "RUNNING", "8/8 steps", "STOPPING",
+                   "SUCCEEDED")]
+        self.assertEqual(places, sorted(places), said)
 
     def test_wait_times_out_with_124(self):
         self.cluster.submit(self.write_job(steps=400), "long")

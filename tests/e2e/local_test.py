@@ -100,10 +100,13 @@ class LocalTest(unittest.TestCase):
     def test_a_killed_cli_leaves_nothing_behind(self):
         job = write_job(self.folder / "job.yaml", self.folder / "documents",
                         steps=100000)
+        private = self.folder / "tmp"
+        private.mkdir()
+        environment = {**os.environ, "TMPDIR": str(private)}
         process = subprocess.Popen(
             self.command(job, "--output", self.folder / "out"),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True)
+            stderr=subprocess.DEVNULL, start_new_session=True, env=environment)
         family = wait_for(
             "coordinator, two agents and two trainers",
             lambda: (lambda d: d if len(d) >= 5 else None)(
@@ -112,6 +115,22 @@ class LocalTest(unittest.TestCase):
         process.wait()
         wait_for("all are gone",
                  lambda: not any(map(process_is_alive, family)), 20)
+        # Its folder is still there; the next run clears it away.
+        left = list(private.glob("evenstep-local-*"))
+        self.assertEqual(len(left), 1)
+        done = subprocess.run(
+            self.command("--data", f"text:{self.folder / 'documents'}",
+                         "--steps", 2, "--output", self.folder / "next"),
+            text=True, capture_output=True, timeout=180, check=False,
+            stdin=subprocess.DEVNULL, env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list(private.glob("evenstep-local-*")), [])
+
+    def test_data_that_are_not_there_are_named_before_anything_starts(self):
+        done = self.run_local("--data", f"text:{self.folder}/nothing/*.txt")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("nothing", done.stderr)
+        self.assertFalse((self.folder / "evenstep-out").exists())
 
 
 if __name__ == "__main__":

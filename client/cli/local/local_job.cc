@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "client/cli/job_source.h"
+#include "data/file_list.h"
 #include "planner/planner.h"
 
 namespace evenstep::cli {
@@ -117,6 +118,22 @@ absl::StatusOr<jobspec::JobSpec> Parse(const client::SubmitOptions& job) {
   return jobspec::ParseJobFile(job.job_file, options);
 }
 
+// The ranks run on this machine: what they will not find is missing here.
+absl::Status CheckData(const std::string& source) {
+  const std::string path(absl::StripPrefix(source, kTextPrefix));
+  const absl::StatusOr<data::FileList> list = data::ListFiles(path);
+  if (!list.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.source ", source, ": ", list.status().message()));
+  }
+  if (!list->files.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data.source ", source, ": there are no files",
+      list->num_links > 0 ? absl::StrCat(" but ", list->num_links,
+                                         " links, which are not followed")
+                          : std::string()));
+}
+
 bool SetsMemory(const std::vector<std::string>& overrides) {
   return std::any_of(
       overrides.begin(), overrides.end(), [](const std::string& pair) {
@@ -133,6 +150,8 @@ absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
   EVENSTEP_ASSIGN_OR_RETURN(job.submit, BaseJob(command));
   EVENSTEP_RETURN_IF_ERROR(
       AddOverrides(command, num_cores, &job.submit.overrides));
+  EVENSTEP_RETURN_IF_ERROR(
+      CheckPresetData(command.preset, job.submit.overrides));
   EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
   // What the user did not choose is made to fit.
   if (job.chosen_here && !SetsMemory(job.submit.overrides) &&
@@ -142,6 +161,7 @@ absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
     EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
   }
   EVENSTEP_RETURN_IF_ERROR(jobspec::CheckJobFits(job.spec));
+  EVENSTEP_RETURN_IF_ERROR(CheckData(job.spec.data.source));
   return job;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,6 +19,7 @@ class LocalJobTest : public ::testing::Test {
             ::testing::TempDir() + "local_job_" +
             ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::create_directories(folder_ + "/documents");
+    WriteFile("documents/one.txt", "text");
     command_.data = "text:" + folder_ + "/documents";
   }
   ~LocalJobTest() override { std::filesystem::remove_all(folder_); }
@@ -67,7 +69,7 @@ TEST_F(LocalJobTest, WhatCannotFitIsRefusedWithTheNumbers) {
 
 TEST_F(LocalJobTest, OptionsOverrideTheFile) {
   command_.file = WriteFile(
-      "job.yaml", "name: mine\ndata: {source: 'text:/elsewhere'}\nranks: 1\n");
+      "job.yaml", "name: mine\ndata: {source: 'text:documents'}\nranks: 1\n");
   command_.ranks = 2;
   command_.num_steps = 7;
   command_.policy = "static";
@@ -83,7 +85,7 @@ TEST_F(LocalJobTest, OptionsOverrideTheFile) {
 
 TEST_F(LocalJobTest, AFileKeepsItsRanks) {
   command_.file = WriteFile(
-      "job.yaml", "name: mine\ndata: {source: 'text:/elsewhere'}\nranks: 1\n");
+      "job.yaml", "name: mine\ndata: {source: 'text:documents'}\nranks: 1\n");
   command_.data.clear();
   EXPECT_EQ(MakeLocalJob(command_, 8)->spec.ranks, 1);
 }
@@ -99,6 +101,20 @@ TEST_F(LocalJobTest, CostsMayBeTheOnesOfAnEarlierSummary) {
   ASSERT_TRUE(job.ok()) << job.status();
   ASSERT_TRUE(job->spec.costs.has_value());
   EXPECT_EQ(job->spec.costs->linear_ns_per_token, 2.5);
+}
+
+TEST_F(LocalJobTest, DataThatAJobFileNamesAreLookedForBeforeAnythingStarts) {
+  command_.data.clear();
+  for (const char* source : {"nothing", "documents/*.md", "doc*/[a-b]*"}) {
+    command_.file = WriteFile(
+        "job.yaml", absl::StrCat("name: mine\ndata: {source: 'text:", source,
+                                 "'}\nranks: 1\n"));
+    const absl::Status missing = MakeLocalJob(command_, 1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(missing)) << missing;
+    EXPECT_THAT(std::string(missing.message()), HasSubstr(source));
+  }
+  command_.overrides = {"data.source=text:documents/[!a-m]*.txt"};
+  EXPECT_TRUE(MakeLocalJob(command_, 1).ok());
 }
 
 TEST_F(LocalJobTest, MissingDataAreNamed) {

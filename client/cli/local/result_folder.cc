@@ -1,11 +1,16 @@
 #include "client/cli/local/result_folder.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
@@ -15,6 +20,32 @@ namespace evenstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "evenstep-local-";
+// Locked while the run lives, whatever ends it.
+constexpr char kLockName[] = "/owner";
+
+bool IsStale(const std::string& folder) {
+  struct stat info = {};
+  if (lstat(folder.c_str(), &info) != 0 || info.st_uid != geteuid() ||
+      !S_ISDIR(info.st_mode)) {
+    return false;
+  }
+  const UniqueFd lock(
+      open((folder + kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+// What runs left that were killed before they could clear up.
+void RemoveStale(const fs::path& parent) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    if (absl::StartsWith(entry.path().filename().string(), kPrefix) &&
+        IsStale(entry.path().string())) {
+      fs::remove_all(entry.path(), error);
+    }
+  }
+}
 
 // A rename where both are on one disk, a copy otherwise.
 absl::Status MoveFile(const std::string& from, const std::string& to) {
@@ -29,19 +60,38 @@ absl::Status MoveFile(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-absl::StatusOr<PrivateFolder> PrivateFolder::Make() {
+absl::StatusOr<PrivateFolder> PrivateFolder::Make(const std::string& parent) {
   std::error_code error;
-  fs::path parent = fs::temp_directory_path(error);
-  if (error) parent = "/tmp";
-  std::string path = (parent / "evenstep-XXXXXX").string();
+  fs::path place =
+      parent.empty() ? fs::temp_directory_path(error) : fs::path(parent);
+  if (error) place = "/tmp";
+  RemoveStale(place);
+  std::string path = (place / (std::string(kPrefix) + "XXXXXX")).string();
   if (mkdtemp(path.data()) == nullptr) {
     return ErrnoStatus(errno, "cannot make a folder", path);
   }
-  return PrivateFolder(path);
+  PrivateFolder folder(path);
+  // Under another name until it is locked: nobody takes it for a stale one.
+  const std::string lock = path + "/.owner";
+  folder.lock_.Reset(open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!folder.lock_.valid() ||
+      flock(folder.lock_.get(), LOCK_EX | LOCK_NB) != 0 ||
+      rename(lock.c_str(), (path + kLockName).c_str()) != 0) {
+    return ErrnoStatus(errno, "cannot lock", path);
+  }
+  return folder;
 }
 
 PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
-    : path_(std::exchange(other.path_, std::string())), kept_(other.kept_) {}
+    : path_(std::exchange(other.path_, std::string())),
+      kept_(other.kept_),
+      lock_(std::move(other.lock_)) {}
+
+void PrivateFolder::Keep() {
+  kept_ = true;
+  std::error_code error;
+  fs::remove(path_ + kLockName, error);
+}
 
 PrivateFolder::~PrivateFolder() {
   std::error_code error;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "client/cli/to_json.h"
 #include "evenstep/job.h"
 
@@ -18,19 +19,22 @@ namespace evenstep::cli {
 // with all its files by the destructor, unless it is kept.
 class PrivateFolder {
  public:
-  static absl::StatusOr<PrivateFolder> Make();
+  // In `parent`; empty: the system's place for temporary files. Removes what
+  // runs left there that were killed.
+  static absl::StatusOr<PrivateFolder> Make(const std::string& parent = "");
   PrivateFolder(PrivateFolder&& other) noexcept;
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
 
   const std::string& path() const { return path_; }
   // The destructor leaves it alone.
-  void Keep() { kept_ = true; }
+  void Keep();
 
  private:
   explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
   std::string path_;  // empty: moved away
   bool kept_ = false;
+  UniqueFd lock_;
 };
 
 // Writes summary.json, loss.csv and job.yaml into `folder` and moves the

@@ -76,6 +76,7 @@ struct JobPage {
 struct WatchCursor {
   int64_t after_sequence = 0;  // events after this one
   int64_t after_step = -1;     // steps after this one
+  int attempt = -1;            // which counts its steps so; -1: unknown
 };
 
 // Exactly one of the two is set.
@@ -145,6 +146,10 @@ std::unique_ptr<Client> Connect(const ClientOptions& options);
 // Machine-readable reason of an error, for example INFEASIBLE_PLAN; empty when
 // there is none.
 std::string ErrorReason(const absl::Status& status);
+
+// A Submit that failed without its request ever having left this machine:
+// nothing was stored. False says nothing.
+bool NeverSent(const absl::Status& status);
 
 // A new id for a job of this name: "NAME-" and random letters and digits.
 std::string MakeJobId(absl::string_view name);

@@ -49,6 +49,8 @@ class FakeClient : public Client {
   void ScriptSubmit(std::function<void(FakeClient&, const Job&)> script);
   // Every call fails with this until it is set to OK again.
   void FailWith(const absl::Status& status);
+  // What a cancel makes of a running job: CANCELLED unless set.
+  void CancelTo(JobState state);
   void SetNow(absl::Time now);
 
  private:
@@ -74,6 +76,7 @@ class FakeClient : public Client {
 
   absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  JobState cancel_state_ ABSL_GUARDED_BY(mutex_) = JobState::kCancelled;
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1700000000);
   std::function<void(FakeClient&, const Job&)> script_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);

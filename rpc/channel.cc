@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "rpc/callback_threads.h"
 #include "rpc/transport.h"
 
 namespace evenstep::rpc {
@@ -16,6 +17,7 @@ int Ms(absl::Duration duration) {
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);

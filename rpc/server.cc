@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "rpc/callback_threads.h"
 #include "rpc/errors.h"
 #include "rpc/transport.h"
 
@@ -94,6 +95,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
                                               options.insecure_allow_remote));
   EVENSTEP_ASSIGN_OR_RETURN(const HostPort parts,
                             SplitAddress(options.listen_address));
+  KeepCallbackThreads();
   EnablePlugins();
   std::vector<std::string> names;
   grpc::ServerBuilder builder;

@@ -81,6 +81,7 @@ class LocalCommandTest : public ::testing::Test {
                  absl::StrCat(kCoordinator, kWaitForTheEnd));
     WriteProgram("evenstep-worker",
                  absl::StrCat("#!/bin/sh\n", kWaitForTheEnd));
+    std::ofstream(folder_ + "/documents/one.txt") << "text";
     command_.data = folder_ + "/documents";
     command_.output = folder_ + "/out";
     command_.ranks = 2;

@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # leaves it out; empty: it gates. The order is what finds most per minute first.
 CHECKS = [
     ("format.sh", 60, ""),
+    ("generated.sh", 60, ""),
     ("clang.sh", 900, ""),
     ("fuzz.sh", 600, ""),
     ("asan.sh", 900, "has not yet been run to its end"),

@@ -34,7 +34,8 @@ constexpr char kNeverSent[] = "evenstep.client/never-sent";
 // There was no connection to send on. gRPC says so in words only.
 bool WasRefused(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (absl::StartsWith(status.error_message(), "failed to connect to all") ||
+         (absl::StartsWith(status.error_message(),
+                           "failed to connect to all") ||
           absl::StartsWith(status.error_message(), "DNS resolution failed"));
 }
 

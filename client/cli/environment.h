@@ -20,10 +20,10 @@ namespace evenstep::cli {
 struct Environment {
   Environment(std::ostream& out, std::ostream& err) : out(out), err(err) {}
 
-  std::ostream& out;  // answers: what was asked for
-  std::ostream& err;  // messages: progress, warnings, errors
+  std::ostream& out;           // answers: what was asked for
+  std::ostream& err;           // messages: progress, warnings, errors
   std::istream* in = nullptr;  // what "-" reads; none in most tests
-  int out_errno = 0;  // of the first answer that could not be written
+  int out_errno = 0;           // of the first answer that could not be written
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool colour = false;           // NO_COLOR and TERM allow it

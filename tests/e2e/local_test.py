@@ -118,9 +118,16 @@ class LocalTest(unittest.TestCase):
         # Its folder is still there; the next run clears it away.
         left = list(private.glob("evenstep-local-*"))
         self.assertEqual(len(left), 1)
+        # Costs that a busy machine need not measure.
+        costs = self.folder / "costs.json"
+        costs.write_text(json.dumps({
+            "micro_batch_fixed_ns": 1e6, "linear_ns_per_token": 1e4,
+            "quadratic_ns_per_token2": 1.0, "collective_latency_ns": 1e5,
+            "collective": [{"degree": 2, "ns_per_token": 100.0}],
+            "step_fixed_ns": 1e6}))
         done = subprocess.run(
-            self.command("--data", f"text:{self.folder / 'documents'}",
-                         "--steps", 2, "--output", self.folder / "next"),
+            self.command(job, "--steps", 2, "--costs", costs,
+                         "--output", self.folder / "next"),
             text=True, capture_output=True, timeout=180, check=False,
             stdin=subprocess.DEVNULL, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)

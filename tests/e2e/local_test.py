@@ -121,10 +121,10 @@ class LocalTest(unittest.TestCase):
         # Costs that a busy machine need not measure.
         costs = self.folder / "costs.json"
         costs.write_text(json.dumps({
-            "micro_batch_fixed_ns": 1e6, "linear_ns_per_token": 1e4,
-            "quadratic_ns_per_token2": 1.0, "collective_latency_ns": 1e5,
+            "micro_batch_fixed_ns": 1000000, "linear_ns_per_token": 1e4,
+            "quadratic_ns_per_token2": 1.0, "collective_latency_ns": 100000,
             "collective": [{"degree": 2, "ns_per_token": 100.0}],
-            "step_fixed_ns": 1e6}))
+            "step_fixed_ns": 1000000}))
         done = subprocess.run(
             self.command(job, "--steps", 2, "--costs", costs,
                          "--output", self.folder / "next"),

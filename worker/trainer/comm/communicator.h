@@ -1,14 +1,18 @@
 #ifndef EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_H_
 #define EVENSTEP_WORKER_TRAINER_COMM_COMMUNICATOR_H_
 
-// Collectives over one group of ranks, on raw buffers in host memory. Every
-// rank of the group makes the same calls in the same order; each call blocks
-// until this rank's part is done. Back ends: Gloo (between processes) and
-// in-process (ranks as threads, for tests); one test suite covers both.
+// Collectives over one group of ranks, on raw buffers in the memory that the
+// back end works on: the host's for Gloo (between processes) and in-process
+// (ranks as threads, for tests), the device's for NCCL. Every rank of the group
+// makes the same calls in the same order; each call blocks until this rank's
+// part is done. Send and Recv concern two ranks only: both make theirs at the
+// same place among the group's collectives. One test suite covers all back
+// ends.
 //
 // After the first error a communicator is broken: every later call fails with
-// that error, and the group is rebuilt under a new generation. One thread at a
-// time calls collectives; Abort may come from any thread. No torch here.
+// that error, and the group is rebuilt under a new generation. Only
+// INVALID_ARGUMENT leaves it whole: nothing was sent. One thread at a time
+// calls collectives; Abort may come from any thread. No torch here.
 //
 // Errors of every collective: ABORTED after Abort; UNAVAILABLE when a peer is
 // gone; DEADLINE_EXCEEDED at the time-out; INVALID_ARGUMENT when counts do not
@@ -45,8 +49,22 @@ class Communicator {
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<int64_t> values) = 0;
   virtual absl::Status AllReduceMin(absl::Span<int64_t> values) = 0;
+  // The inverse of AllGatherv with a sum: `send` holds counts[p] values for
+  // each rank p, end to end; `recv` (counts[rank()] values) becomes the sum
+  // over ranks of what they hold for this one. Zero is allowed; the buffers
+  // do not overlap.
+  virtual absl::Status ReduceScatterSum(absl::Span<const float> send,
+                                        absl::Span<const int64_t> counts,
+                                        absl::Span<float> recv) = 0;
+  virtual absl::Status ReduceScatterSum(absl::Span<const double> send,
+                                        absl::Span<const int64_t> counts,
+                                        absl::Span<double> recv) = 0;
   // Root's bytes to everyone.
   virtual absl::Status Broadcast(void* data, int64_t bytes, int root) = 0;
+  // From this rank to `peer`, which receives as many. Send may wait for its
+  // Recv, so two ranks that exchange use AllToAllv.
+  virtual absl::Status Send(const void* data, int64_t bytes, int peer) = 0;
+  virtual absl::Status Recv(void* data, int64_t bytes, int peer) = 0;
   virtual absl::Status Barrier() = 0;
 
   // Makes blocked and future collectives of this rank fail with ABORTED and

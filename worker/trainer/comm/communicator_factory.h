@@ -28,7 +28,8 @@ class CommunicatorFactory {
  public:
   virtual ~CommunicatorFactory() = default;
   // Blocks until every rank of the block has called with the same `key`, which
-  // is used once only. `world_rank` lies in the block.
+  // is used once only. `world_rank` lies in the block. The group is warm: its
+  // first collectives, which are slow, have been done.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) = 0;
   // How long collectives that begin from now on may take, in groups that are

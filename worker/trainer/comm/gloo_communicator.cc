@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
 
 namespace evenstep::trainer {
@@ -98,9 +99,9 @@ class StoreAdapter : public gloo::rendezvous::Store {
   std::map<std::string, std::string> values_;
 };
 
-// Messages meet by slot. Kind and size are part of it, so that ranks which
-// disagree reach the time-out; unequal sizes under one slot would end the
-// process from Gloo's own thread.
+// Messages meet by slot (of a pair of ranks). Kind and size are part of it, so
+// that ranks which disagree reach the time-out; unequal sizes under one slot
+// would end the process from Gloo's own thread.
 uint64_t Slot(uint64_t sequence, CollectiveKind kind, int64_t bytes) {
   return (sequence << 44) | (static_cast<uint64_t>(kind) << 40) |
          (static_cast<uint64_t>(bytes) & ((uint64_t{1} << 40) - 1));
@@ -120,15 +121,24 @@ class GlooExchange : public Exchange {
  public:
   GlooExchange(std::shared_ptr<gloo::rendezvous::Context> context,
                std::shared_ptr<const SharedTimeout> timeout)
-      : context_(std::move(context)), timeout_(std::move(timeout)) {}
+      : context_(std::move(context)),
+        timeout_(std::move(timeout)),
+        sent_to_(context_->size),
+        received_from_(context_->size) {}
 
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
   absl::Status Run(CollectiveKind kind, absl::Span<const SendRun> sends,
                    absl::Span<const ReceiveRun> receives) override;
+  absl::Status Send(int peer, const SendRun& run) override;
+  absl::Status Receive(int peer, const ReceiveRun& run) override;
   void Abort(absl::string_view why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Waits for what `post` (returns a Transfer) has begun.
+  template <typename PostTransfer>
+  absl::Status Complete(CollectiveKind kind, const PostTransfer& post)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   Transfer Post(CollectiveKind kind, absl::Span<const SendRun> sends,
                 absl::Span<const ReceiveRun> receives);
   absl::Status Wait(const Transfer& transfer);
@@ -138,6 +148,9 @@ class GlooExchange : public Exchange {
   const std::shared_ptr<gloo::rendezvous::Context> context_;
   const std::shared_ptr<const SharedTimeout> timeout_;
   uint64_t sequence_ = 0;
+  // Messages between two ranks are counted apart: others do not see them.
+  std::vector<uint64_t> sent_to_;
+  std::vector<uint64_t> received_from_;
   absl::Mutex mutex_;
   Transfer* current_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
@@ -150,9 +163,37 @@ absl::Status GlooExchange::Run(CollectiveKind kind,
   if (sends[rank()].bytes > 0) {
     std::memcpy(receives[rank()].data, sends[rank()].data, sends[rank()].bytes);
   }
+  return Complete(kind, [&] { return Post(kind, sends, receives); });
+}
+
+absl::Status GlooExchange::Send(int peer, const SendRun& run) {
+  return Complete(CollectiveKind::kSend, [&] {
+    Transfer transfer;
+    transfer.sends.push_back(context_->createUnboundBuffer(
+        const_cast<std::byte*>(run.data), run.bytes));
+    transfer.sends.back()->send(
+        peer, Slot(++sent_to_[peer], CollectiveKind::kSend, run.bytes));
+    return transfer;
+  });
+}
+
+absl::Status GlooExchange::Receive(int peer, const ReceiveRun& run) {
+  return Complete(CollectiveKind::kReceive, [&] {
+    Transfer transfer;
+    transfer.receives.push_back(
+        context_->createUnboundBuffer(run.data, run.bytes));
+    transfer.receives.back()->recv(
+        peer, Slot(++received_from_[peer], CollectiveKind::kSend, run.bytes));
+    return transfer;
+  });
+}
+
+template <typename PostTransfer>
+absl::Status GlooExchange::Complete(CollectiveKind kind,
+                                    const PostTransfer& post) {
   Transfer transfer;
   absl::Status status = Translate(CollectiveName(kind), [&] {
-    transfer = Post(kind, sends, receives);
+    transfer = post();
     EVENSTEP_RETURN_IF_ERROR(Publish(&transfer));
     return Wait(transfer);
   });
@@ -243,11 +284,7 @@ class GlooFactory : public CommunicatorFactory {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) override {
-    if (!block.Contains(world_rank)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", world_rank, " is not among the ", block.degree,
-                       " ranks from ", block.first_rank));
-    }
+    EVENSTEP_RETURN_IF_ERROR(CheckInBlock(block, world_rank));
     std::shared_ptr<gloo::rendezvous::Context> context;
     EVENSTEP_RETURN_IF_ERROR(
         Translate(absl::StrCat("setting up group ", key), [&] {
@@ -260,7 +297,7 @@ class GlooFactory : public CommunicatorFactory {
         }));
     auto communicator = MakeMeshCommunicator(
         std::make_unique<GlooExchange>(std::move(context), timeout_));
-    EVENSTEP_RETURN_IF_ERROR(communicator->Barrier());
+    EVENSTEP_RETURN_IF_ERROR(WarmOnHost(*communicator));
     return communicator;
   }
 

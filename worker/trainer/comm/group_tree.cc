@@ -15,23 +15,6 @@ std::string BlockText(const RankBlock& block) {
   return absl::StrCat(block.first_rank, "+", block.degree);
 }
 
-// The first collectives of a group are slow: do them before any are measured.
-absl::Status Warm(Communicator& communicator) {
-  std::vector<float> values(1, 1.0F);
-  EVENSTEP_RETURN_IF_ERROR(communicator.AllReduceSum(absl::MakeSpan(values)));
-  if (values[0] != static_cast<float>(communicator.size())) {
-    return absl::InternalError(absl::StrCat(
-        "a sum of ones over ", communicator.size(), " ranks is ", values[0]));
-  }
-  constexpr int64_t kBytesPerPeer = 64 << 10;
-  const std::vector<int64_t> bytes(communicator.size(), kBytesPerPeer);
-  const std::vector<char> send(kBytesPerPeer * communicator.size());
-  std::vector<char> recv(send.size());
-  EVENSTEP_RETURN_IF_ERROR(
-      communicator.AllToAllv(send.data(), bytes, recv.data(), bytes));
-  return communicator.Barrier();
-}
-
 }  // namespace
 
 std::vector<RankBlock> TreeBlocks(int rank, int world) {
@@ -60,12 +43,11 @@ absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
     const std::string key =
         absl::StrCat("generation-", generation, "/group-", BlockText(block));
     auto communicator = factory.Create(key, block, rank);
-    absl::Status status = communicator.status();
-    if (status.ok()) status = Warm(**communicator);
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("group ", BlockText(block), " of rank ",
-                                       rank, ": ", status.message()));
+    if (!communicator.ok()) {
+      return absl::Status(
+          communicator.status().code(),
+          absl::StrCat("group ", BlockText(block), " of rank ", rank, ": ",
+                       communicator.status().message()));
     }
     tree->groups_.push_back({block, *std::move(communicator)});
   }

@@ -6,15 +6,14 @@
 #include <set>
 
 #include "base/status_macros.h"
-#include "worker/trainer/testing/ranks.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
 
 namespace evenstep::trainer {
 namespace {
 
-using testing::BackEnd;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::Fabric;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::RunRanks;
@@ -71,10 +70,9 @@ class CountingFactory : public CommunicatorFactory {
 };
 
 TEST(GroupTreeTest, LookingUpAGroupCreatesNothing) {
-  Fabric fabric(BackEnd::kInProcess);
+  InProcessHub hub;
   const auto statuses = RunRanks(6, [&](int rank) -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(auto inner, fabric.MakeFactory());
-    CountingFactory factory(std::move(inner));
+    CountingFactory factory(hub.MakeFactory());
     EVENSTEP_ASSIGN_OR_RETURN(auto tree, GroupTree::Build(factory, 1, rank, 6));
     const int created = factory.created;
     EXPECT_EQ(created, tree->num_groups());
@@ -117,9 +115,9 @@ TEST(GroupTreeTest, ARankOutsideTheWorldIsRefused) {
 // Case 11: after a tree is gone, no group of its generation can be joined or
 // used: its peers fail at once.
 TEST(GroupTreeTest, AnOlderGenerationIsUnreachable) {
-  Fabric fabric(BackEnd::kInProcess);
+  InProcessHub hub;
   const auto statuses = RunRanks(2, [&](int rank) -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
+    auto factory = hub.MakeFactory();
     EVENSTEP_ASSIGN_OR_RETURN(auto old_tree,
                               GroupTree::Build(*factory, 1, rank, 2));
     if (rank == 1) old_tree.reset();

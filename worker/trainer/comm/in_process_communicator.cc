@@ -1,11 +1,13 @@
 #include "worker/trainer/comm/in_process_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
 
 namespace evenstep::trainer {
@@ -14,7 +16,11 @@ namespace evenstep::trainer {
 class InProcessGroup {
  public:
   InProcessGroup(int size, absl::Duration timeout)
-      : size_(size), timeout_(timeout), joined_(size), calls_(size) {}
+      : size_(size),
+        timeout_(timeout),
+        joined_(size),
+        calls_(size),
+        letters_(static_cast<size_t>(size) * size) {}
 
   int size() const { return size_; }
 
@@ -22,6 +28,11 @@ class InProcessGroup {
   absl::Status Run(int rank, CollectiveKind kind,
                    absl::Span<const SendRun> sends,
                    absl::Span<const ReceiveRun> receives)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until the receiver has taken the letter.
+  absl::Status Send(int from, int to, const SendRun& run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Receive(int from, int to, const ReceiveRun& run)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The rank will call no more; peers that wait for it fail.
   void Leave(int rank, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -32,7 +43,20 @@ class InProcessGroup {
     absl::Span<const SendRun> sends;
     absl::Span<const ReceiveRun> receives;
   };
+  // What one rank has for another; its memory is the sender's, who waits.
+  struct Letter {
+    SendRun run;
+    bool waiting = false;
+    absl::Status outcome;
+  };
 
+  Letter& LetterOf(int from, int to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return letters_[from * size_ + to];
+  }
+  // Until the letter's state is `waiting`.
+  absl::Status AwaitLetter(const Letter& letter, bool waiting,
+                           absl::string_view who)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Await(int rank, int64_t round)
@@ -43,6 +67,7 @@ class InProcessGroup {
   absl::Mutex mutex_;
   std::vector<bool> joined_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Letter> letters_ ABSL_GUARDED_BY(mutex_);
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status round_status_ ABSL_GUARDED_BY(mutex_);
@@ -120,6 +145,50 @@ absl::Status InProcessGroup::Complete() {
   return absl::OkStatus();
 }
 
+absl::Status InProcessGroup::Send(int from, int to, const SendRun& run) {
+  absl::MutexLock lock(&mutex_);
+  EVENSTEP_RETURN_IF_ERROR(gone_);
+  Letter& letter = LetterOf(from, to);
+  letter = {run, true, absl::OkStatus()};
+  EVENSTEP_RETURN_IF_ERROR(
+      AwaitLetter(letter, false,
+                  absl::StrCat("rank ", from, " waited for rank ", to,
+                               " to receive from it")));
+  return letter.outcome;
+}
+
+absl::Status InProcessGroup::Receive(int from, int to, const ReceiveRun& run) {
+  absl::MutexLock lock(&mutex_);
+  EVENSTEP_RETURN_IF_ERROR(gone_);
+  Letter& letter = LetterOf(from, to);
+  EVENSTEP_RETURN_IF_ERROR(AwaitLetter(
+      letter, true,
+      absl::StrCat("rank ", to, " waited for rank ", from, " to send to it")));
+  letter.waiting = false;
+  if (letter.run.bytes != run.bytes) {
+    letter.outcome = absl::FailedPreconditionError(
+        absl::StrCat("rank ", from, " sends ", letter.run.bytes,
+                     " bytes, rank ", to, " expects ", run.bytes));
+    return letter.outcome;
+  }
+  std::memcpy(run.data, letter.run.data, run.bytes);
+  return absl::OkStatus();
+}
+
+absl::Status InProcessGroup::AwaitLetter(const Letter& letter, bool waiting,
+                                         absl::string_view who) {
+  const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return letter.waiting == waiting || !gone_.ok();
+  };
+  const bool in_time =
+      mutex_.AwaitWithTimeout(absl::Condition(&over), timeout_);
+  if (letter.waiting == waiting) return absl::OkStatus();
+  if (in_time) return gone_;
+  gone_ = absl::DeadlineExceededError(
+      absl::StrCat(who, " for ", absl::FormatDuration(timeout_)));
+  return gone_;
+}
+
 void InProcessGroup::Leave(int rank, absl::string_view why) {
   absl::MutexLock lock(&mutex_);
   if (!gone_.ok()) return;
@@ -141,6 +210,12 @@ class InProcessExchange : public Exchange {
                    absl::Span<const ReceiveRun> receives) override {
     return group_->Run(rank_, kind, sends, receives);
   }
+  absl::Status Send(int peer, const SendRun& run) override {
+    return group_->Send(rank_, peer, run);
+  }
+  absl::Status Receive(int peer, const ReceiveRun& run) override {
+    return group_->Receive(peer, rank_, run);
+  }
   void Abort(absl::string_view why) override { group_->Leave(rank_, why); }
 
  private:
@@ -156,11 +231,7 @@ class InProcessFactory : public CommunicatorFactory {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) override {
-    if (!block.Contains(world_rank)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", world_rank, " is not among the ", block.degree,
-                       " ranks from ", block.first_rank));
-    }
+    EVENSTEP_RETURN_IF_ERROR(CheckInBlock(block, world_rank));
     const int rank = world_rank - block.first_rank;
     std::shared_ptr<InProcessGroup> group = hub_->FindOrAdd(key, block.degree);
     if (group->size() != block.degree) {
@@ -170,7 +241,7 @@ class InProcessFactory : public CommunicatorFactory {
     EVENSTEP_RETURN_IF_ERROR(group->Join(rank));
     auto communicator = MakeMeshCommunicator(
         std::make_unique<InProcessExchange>(std::move(group), rank));
-    EVENSTEP_RETURN_IF_ERROR(communicator->Barrier());
+    EVENSTEP_RETURN_IF_ERROR(WarmOnHost(*communicator));
     return communicator;
   }
 
@@ -188,6 +259,7 @@ std::unique_ptr<CommunicatorFactory> InProcessHub::MakeFactory() {
 std::shared_ptr<InProcessGroup> InProcessHub::FindOrAdd(const std::string& key,
                                                         int size) {
   absl::MutexLock lock(&mutex_);
+  if (groups_.size() >= sweep_size_) SweepClosed();
   std::weak_ptr<InProcessGroup>& slot = groups_[key];
   std::shared_ptr<InProcessGroup> group = slot.lock();
   if (group == nullptr) {
@@ -195,6 +267,13 @@ std::shared_ptr<InProcessGroup> InProcessHub::FindOrAdd(const std::string& key,
     slot = group;
   }
   return group;
+}
+
+// Keys of closed groups; each sweep is paid for by as many new groups.
+void InProcessHub::SweepClosed() {
+  std::erase_if(groups_,
+                [](const auto& entry) { return entry.second.expired(); });
+  sweep_size_ = std::max(kFirstSweepSize, 2 * groups_.size());
 }
 
 std::unique_ptr<Communicator> MakeSelfCommunicator() {

@@ -10,6 +10,7 @@
 // The hub is shared by all ranks of the world and outlives its factories;
 // groups live as long as one of their communicators.
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,9 +37,13 @@ class InProcessHub {
   friend class InProcessFactory;
   std::shared_ptr<InProcessGroup> FindOrAdd(const std::string& key, int size)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void SweepClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  static constexpr size_t kFirstSweepSize = 64;
 
   const absl::Duration timeout_;
   absl::Mutex mutex_;
+  size_t sweep_size_ ABSL_GUARDED_BY(mutex_) = kFirstSweepSize;
   std::map<std::string, std::weak_ptr<InProcessGroup>> groups_
       ABSL_GUARDED_BY(mutex_);
 };

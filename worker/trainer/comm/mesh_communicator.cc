@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
 
 namespace evenstep::trainer {
@@ -104,7 +105,19 @@ class MeshCommunicator : public Communicator {
   absl::Status AllReduceMin(absl::Span<int64_t> values) override {
     return AllReduce<Min>(values);
   }
+  absl::Status ReduceScatterSum(absl::Span<const float> send,
+                                absl::Span<const int64_t> counts,
+                                absl::Span<float> recv) override {
+    return ReduceScatter(send, counts, recv);
+  }
+  absl::Status ReduceScatterSum(absl::Span<const double> send,
+                                absl::Span<const int64_t> counts,
+                                absl::Span<double> recv) override {
+    return ReduceScatter(send, counts, recv);
+  }
   absl::Status Broadcast(void* data, int64_t bytes, int root) override;
+  absl::Status Send(const void* data, int64_t bytes, int peer) override;
+  absl::Status Recv(void* data, int64_t bytes, int peer) override;
   absl::Status Barrier() override;
   void Abort(absl::string_view why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -115,12 +128,18 @@ class MeshCommunicator : public Communicator {
   absl::Status AllReduceInOneRound(absl::Span<T> values);
   template <typename Op, typename T>
   absl::Status AllReduceByShares(absl::Span<T> values);
+  template <typename T>
+  absl::Status ReduceScatter(absl::Span<const T> send,
+                             absl::Span<const int64_t> counts,
+                             absl::Span<T> recv);
 
-  absl::Status CheckCounts(absl::Span<const int64_t> bytes,
-                           absl::string_view what) const;
   absl::Status Run(CollectiveKind kind, absl::Span<const SendRun> sends,
-                   absl::Span<const ReceiveRun> receives)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                   absl::Span<const ReceiveRun> receives) {
+    return Timed([&] { return exchange_->Run(kind, sends, receives); });
+  }
+  // Runs `body` unless broken, counts its time and keeps its error.
+  template <typename Body>
+  absl::Status Timed(const Body& body) ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps the first error and returns it.
   absl::Status Break(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status state() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -140,12 +159,11 @@ class MeshCommunicator : public Communicator {
   absl::Status state_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status MeshCommunicator::Run(CollectiveKind kind,
-                                   absl::Span<const SendRun> sends,
-                                   absl::Span<const ReceiveRun> receives) {
+template <typename Body>
+absl::Status MeshCommunicator::Timed(const Body& body) {
   EVENSTEP_RETURN_IF_ERROR(state());
   ScopedTimer timer(&collective_ns_);
-  absl::Status status = exchange_->Run(kind, sends, receives);
+  absl::Status status = body();
   if (status.ok()) return status;
   return Break(std::move(status));
 }
@@ -165,27 +183,12 @@ void MeshCommunicator::Abort(absl::string_view why) {
   exchange_->Abort(why);
 }
 
-absl::Status MeshCommunicator::CheckCounts(absl::Span<const int64_t> bytes,
-                                           absl::string_view what) const {
-  if (static_cast<int>(bytes.size()) != size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        bytes.size(), " ", what, " counts for a group of ", size(), " ranks"));
-  }
-  for (int64_t count : bytes) {
-    if (count < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a ", what, " count is negative: ", count));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status MeshCommunicator::AllToAllv(const void* send,
                                          absl::Span<const int64_t> send_bytes,
                                          void* recv,
                                          absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(send_bytes, "send"));
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, "receive"));
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(send_bytes, size(), "send"));
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
   return Run(CollectiveKind::kAllToAll,
              EndToEnd<SendRun>(Bytes(send), send_bytes),
              EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
@@ -193,17 +196,14 @@ absl::Status MeshCommunicator::AllToAllv(const void* send,
 
 absl::Status MeshCommunicator::AllGatherv(
     const void* send, void* recv, absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, "receive"));
+  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
   const std::vector<SendRun> sends(size(), {Bytes(send), recv_bytes[rank()]});
   return Run(CollectiveKind::kAllGather, sends,
              EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
 }
 
 absl::Status MeshCommunicator::Broadcast(void* data, int64_t bytes, int root) {
-  if (root < 0 || root >= size() || bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "broadcast of ", bytes, " bytes from rank ", root, " of ", size()));
-  }
+  EVENSTEP_RETURN_IF_ERROR(CheckRoot(bytes, root, size()));
   std::vector<SendRun> sends(size());
   std::vector<ReceiveRun> receives(size());
   if (rank() == root) {
@@ -213,6 +213,18 @@ absl::Status MeshCommunicator::Broadcast(void* data, int64_t bytes, int root) {
     receives[root] = {Bytes(data), bytes};
   }
   return Run(CollectiveKind::kBroadcast, sends, receives);
+}
+
+absl::Status MeshCommunicator::Send(const void* data, int64_t bytes, int peer) {
+  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
+  if (bytes == 0) return state();
+  return Timed([&] { return exchange_->Send(peer, {Bytes(data), bytes}); });
+}
+
+absl::Status MeshCommunicator::Recv(void* data, int64_t bytes, int peer) {
+  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
+  if (bytes == 0) return state();
+  return Timed([&] { return exchange_->Receive(peer, {Bytes(data), bytes}); });
 }
 
 absl::Status MeshCommunicator::Barrier() {
@@ -239,7 +251,7 @@ absl::Status MeshCommunicator::AllReduceInOneRound(absl::Span<T> values) {
   T* parts = Scratch<T>(count * size());
   const std::vector<SendRun> sends(size(), {Bytes(values.data()), bytes});
   EVENSTEP_RETURN_IF_ERROR(Run(
-      CollectiveKind::kReduceGather, sends,
+      CollectiveKind::kAllReduce, sends,
       EndToEnd<ReceiveRun>(Bytes(parts), std::vector<int64_t>(size(), bytes))));
   Fold<Op>(parts, size(), count, values.data());
   return absl::OkStatus();
@@ -260,7 +272,7 @@ absl::Status MeshCommunicator::AllReduceByShares(absl::Span<T> values) {
     receives[p] = {Bytes(parts + p * own), own * element};
   }
   EVENSTEP_RETURN_IF_ERROR(
-      Run(CollectiveKind::kReduceScatter, sends, receives));
+      Run(CollectiveKind::kAllReduceShares, sends, receives));
   Fold<Op>(parts, size(), own, values.data() + begin);
   for (int p = 0; p < size(); ++p) {
     const auto [from, to] = Share(count, size(), p);
@@ -268,32 +280,50 @@ absl::Status MeshCommunicator::AllReduceByShares(absl::Span<T> values) {
     sends[p] = {Bytes(values.data() + begin), own * element};
   }
   sends[rank()].bytes = receives[rank()].bytes = 0;
-  return Run(CollectiveKind::kReduceGather, sends, receives);
+  return Run(CollectiveKind::kAllReduce, sends, receives);
+}
+
+template <typename T>
+absl::Status MeshCommunicator::ReduceScatter(absl::Span<const T> send,
+                                             absl::Span<const int64_t> counts,
+                                             absl::Span<T> recv) {
+  EVENSTEP_RETURN_IF_ERROR(
+      CheckShares(counts, {rank(), size()}, send.size(), recv.size()));
+  constexpr int64_t kElement = sizeof(T);
+  const int64_t own = counts[rank()];
+  T* parts = Scratch<T>(own * size());
+  std::vector<int64_t> send_bytes;
+  for (int64_t count : counts) send_bytes.push_back(count * kElement);
+  EVENSTEP_RETURN_IF_ERROR(
+      Run(CollectiveKind::kReduceScatter,
+          EndToEnd<SendRun>(Bytes(send.data()), send_bytes),
+          EndToEnd<ReceiveRun>(Bytes(parts),
+                               std::vector<int64_t>(size(), own * kElement))));
+  Fold<Sum>(parts, size(), own, recv.data());
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::string_view CollectiveName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllToAll:
-      return "all-to-all";
-    case CollectiveKind::kAllGather:
-      return "all-gather";
-    case CollectiveKind::kReduceScatter:
-      return "all-reduce (first half)";
-    case CollectiveKind::kReduceGather:
-      return "all-reduce";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-    case CollectiveKind::kBarrier:
-      return "barrier";
-  }
-  return "unknown collective";
-}
-
 std::unique_ptr<Communicator> MakeMeshCommunicator(
     std::unique_ptr<Exchange> exchange) {
   return std::make_unique<MeshCommunicator>(std::move(exchange));
+}
+
+absl::Status WarmOnHost(Communicator& communicator) {
+  std::vector<float> values(1, 1.0F);
+  EVENSTEP_RETURN_IF_ERROR(communicator.AllReduceSum(absl::MakeSpan(values)));
+  if (values[0] != static_cast<float>(communicator.size())) {
+    return absl::InternalError(absl::StrCat(
+        "a sum of ones over ", communicator.size(), " ranks is ", values[0]));
+  }
+  constexpr int64_t kBytesPerPeer = 64 << 10;
+  const std::vector<int64_t> bytes(communicator.size(), kBytesPerPeer);
+  const std::vector<char> send(kBytesPerPeer * communicator.size());
+  std::vector<char> recv(send.size());
+  EVENSTEP_RETURN_IF_ERROR(
+      communicator.AllToAllv(send.data(), bytes, recv.data(), bytes));
+  return communicator.Barrier();
 }
 
 }  // namespace evenstep::trainer

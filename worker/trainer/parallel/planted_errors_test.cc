@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/trainer/comm/wrapped_communicator.h"
 #include "worker/trainer/testing/expect_parity.h"
 
 namespace evenstep::trainer {
@@ -78,42 +79,15 @@ class AcrossDocuments : public ModelDecorator {
 };
 
 // Passes everything on to the group but what a planted error changes.
-class GroupDecorator : public Communicator {
+class GroupDecorator : public WrappedCommunicator {
  public:
-  explicit GroupDecorator(std::unique_ptr<Communicator> group)
-      : group_(std::move(group)) {}
-  int rank() const override { return group_->rank(); }
-  int size() const override { return group_->size(); }
-  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
-                         void* recv,
-                         absl::Span<const int64_t> recv_bytes) override {
-    return group_->AllToAllv(send, send_bytes, recv, recv_bytes);
-  }
-  absl::Status AllGatherv(const void* send, void* recv,
-                          absl::Span<const int64_t> recv_bytes) override {
-    return group_->AllGatherv(send, recv, recv_bytes);
-  }
-  absl::Status AllReduceSum(absl::Span<float> values) override {
-    return group_->AllReduceSum(values);
-  }
-  absl::Status AllReduceSum(absl::Span<double> values) override {
-    return group_->AllReduceSum(values);
-  }
-  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
-    return group_->AllReduceSum(values);
-  }
-  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
-    return group_->AllReduceMin(values);
-  }
-  absl::Status Broadcast(void* data, int64_t bytes, int root) override {
-    return group_->Broadcast(data, bytes, root);
-  }
-  absl::Status Barrier() override { return group_->Barrier(); }
-  void Abort(absl::string_view why) override { group_->Abort(why); }
-  int64_t collective_ns() const override { return group_->collective_ns(); }
+  using WrappedCommunicator::WrappedCommunicator;
 
  protected:
-  const std::unique_ptr<Communicator> group_;
+  absl::Status Around(const CollectiveCall& /*call*/,
+                      absl::FunctionRef<absl::Status()> run) override {
+    return run();
+  }
 };
 
 // Keys and values of the parts are laid down in the wrong order: the zigzag is
@@ -123,7 +97,7 @@ class ReversedParts : public GroupDecorator {
   using GroupDecorator::GroupDecorator;
   absl::Status AllGatherv(const void* send, void* recv,
                           absl::Span<const int64_t> recv_bytes) override {
-    absl::Status status = group_->AllGatherv(send, recv, recv_bytes);
+    absl::Status status = inner().AllGatherv(send, recv, recv_bytes);
     char* const parts = static_cast<char*>(recv);
     const int64_t bytes = recv_bytes[0];
     for (int p = 0; p < size() / 2; ++p) {
@@ -141,7 +115,7 @@ class UnreducedKeyGradients : public GroupDecorator {
   absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
                          void* recv,
                          absl::Span<const int64_t> recv_bytes) override {
-    absl::Status status = group_->AllToAllv(send, send_bytes, recv, recv_bytes);
+    absl::Status status = inner().AllToAllv(send, send_bytes, recv, recv_bytes);
     char* part = static_cast<char*>(recv);
     for (int p = 0; p < size(); ++p) {
       if (p != rank()) std::memset(part, 0, recv_bytes[p]);

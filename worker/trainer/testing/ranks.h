@@ -3,17 +3,15 @@
 
 // Ranks as threads of a test, over either CPU back end.
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
 
 namespace evenstep::trainer::testing {
 
@@ -40,19 +38,6 @@ class Fabric {
   InProcessHub hub_;
   MemoryRendezvousStore store_;
 };
-
-// Runs `body` for each rank on a thread of its own; the statuses by rank.
-inline std::vector<absl::Status> RunRanks(
-    int world, const std::function<absl::Status(int rank)>& body) {
-  std::vector<absl::Status> statuses(world);
-  std::vector<std::thread> threads;
-  threads.reserve(world);
-  for (int rank = 0; rank < world; ++rank) {
-    threads.emplace_back([&, rank] { statuses[rank] = body(rank); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return statuses;
-}
 
 }  // namespace evenstep::trainer::testing
 

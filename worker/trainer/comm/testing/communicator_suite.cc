@@ -1,53 +1,38 @@
-// One suite over both CPU back ends: ranks are threads, Gloo talks over
-// loopback.
-
-#include "worker/trainer/comm/communicator.h"
+#include "worker/trainer/comm/testing/communicator_suite.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <numeric>
+#include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "worker/trainer/comm/group_tree.h"
-#include "worker/trainer/testing/ranks.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
 
-namespace evenstep::trainer {
-namespace {
+namespace evenstep::trainer::testing {
 
-using testing::BackEnd;
 using ::testing::Each;
-using ::testing::ElementsAre;
-using testing::Fabric;
 using ::testing::HasSubstr;
-using testing::RunRanks;
 
-class CommunicatorTest : public ::testing::TestWithParam<BackEnd> {
- protected:
-  static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
+void CommunicatorTest::SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
 
-  using Body = std::function<absl::Status(Communicator& communicator)>;
-  // Runs `body` on every rank of one group of `world` ranks.
-  std::vector<absl::Status> RunGroup(
-      int world, const Body& body, absl::Duration timeout = absl::Seconds(20)) {
-    Fabric fabric(GetParam(), timeout);
-    return RunRanks(world, [&](int rank) -> absl::Status {
-      EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
-      EVENSTEP_ASSIGN_OR_RETURN(auto communicator,
-                                factory->Create("group", {0, world}, rank));
-      return body(*communicator);
-    });
-  }
-};
+std::vector<absl::Status> CommunicatorTest::RunGroup(int world,
+                                                     const Body& body,
+                                                     absl::Duration timeout) {
+  const std::unique_ptr<SuiteFabric> fabric = GetParam().make_fabric(timeout);
+  return RunRanks(world, [&](int rank) -> absl::Status {
+    EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric->MakeFactory(rank));
+    EVENSTEP_ASSIGN_OR_RETURN(auto communicator,
+                              factory->Create("group", {0, world}, rank));
+    return body(*communicator);
+  });
+}
 
-INSTANTIATE_TEST_SUITE_P(BackEnds, CommunicatorTest,
-                         ::testing::Values(BackEnd::kInProcess, BackEnd::kGloo),
-                         [](const auto& info) {
-                           return testing::BackEndName(info.param);
-                         });
+namespace {
 
 absl::Status Expect(bool holds, absl::string_view what) {
   return holds ? absl::OkStatus() : absl::InternalError(what);
@@ -133,6 +118,128 @@ TEST_P(CommunicatorTest, GatherAndBroadcastReachEveryRank) {
     EVENSTEP_RETURN_IF_ERROR(c.Broadcast(&value, sizeof(value), 1));
     EVENSTEP_RETURN_IF_ERROR(c.Barrier());
     return Expect(value == 42, "wrong broadcast");
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// Case 14: rank 1 has nothing, and takes part all the same.
+TEST_P(CommunicatorTest, ARankWithNothingTakesPartInEveryCollective) {
+  const auto statuses = RunGroup(3, [](Communicator& c) -> absl::Status {
+    const std::vector<int64_t> bytes = {4, 0, 4};
+    const std::vector<int32_t> mine(bytes[c.rank()] / 4, 7 + c.rank());
+    std::vector<int32_t> all(2);
+    EVENSTEP_RETURN_IF_ERROR(c.AllGatherv(mine.data(), all.data(), bytes));
+    EVENSTEP_RETURN_IF_ERROR(
+        Expect(all == std::vector<int32_t>({7, 9}), "wrong gather"));
+    const std::vector<double> parts = {1.0 + c.rank(), 2.0};
+    std::vector<double> sum(c.rank() == 1 ? 0 : 1);
+    EVENSTEP_RETURN_IF_ERROR(c.ReduceScatterSum(
+        absl::MakeConstSpan(parts), {1, 0, 1}, absl::MakeSpan(sum)));
+    EVENSTEP_RETURN_IF_ERROR(
+        Expect(c.rank() == 1 || sum[0] == 6.0, "wrong sum"));
+    std::vector<int64_t> sent(3, c.rank() == 1 ? 0 : 8);
+    std::vector<int64_t> received = {8, 0, 8};
+    std::vector<int64_t> send(3, c.rank());
+    std::vector<int64_t> recv(2, -1);
+    EVENSTEP_RETURN_IF_ERROR(
+        c.AllToAllv(send.data(), sent, recv.data(), received));
+    EVENSTEP_RETURN_IF_ERROR(
+        Expect(recv == std::vector<int64_t>({0, 2}), "wrong exchange"));
+    std::vector<float> none;
+    EVENSTEP_RETURN_IF_ERROR(c.AllReduceSum(absl::MakeSpan(none)));
+    return c.Barrier();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// Rank r holds 100 (p + 1) + r + i for place i of rank p's share.
+TEST_P(CommunicatorTest, SharesOfUnequalSizeAreSummedOverRanks) {
+  const std::vector<int64_t> counts = {3, 1, 0, 40000};
+  const auto statuses = RunGroup(4, [&](Communicator& c) -> absl::Status {
+    std::vector<float> send;
+    for (int p = 0; p < c.size(); ++p) {
+      for (int64_t i = 0; i < counts[p]; ++i) {
+        send.push_back(static_cast<float>(100 * (p + 1) + c.rank() + i));
+      }
+    }
+    std::vector<float> sum(counts[c.rank()]);
+    EVENSTEP_RETURN_IF_ERROR(c.ReduceScatterSum(absl::MakeConstSpan(send),
+                                                counts, absl::MakeSpan(sum)));
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const auto expected = static_cast<float>(
+          4 * (100 * (c.rank() + 1) + static_cast<int>(i)) + 6);
+      EVENSTEP_RETURN_IF_ERROR(Expect(sum[i] == expected, "wrong sum"));
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// A gathered share, summed again, is what it was times the ranks: what
+// KV-gather and its backward do.
+TEST_P(CommunicatorTest, ReduceScatterIsTheInverseOfGather) {
+  const auto statuses = RunGroup(3, [](Communicator& c) -> absl::Status {
+    const std::vector<int64_t> counts = {2, 5, 1};
+    const std::vector<int64_t> bytes = {16, 40, 8};
+    const std::vector<double> mine(counts[c.rank()], 1.5 + c.rank());
+    std::vector<double> all(8);
+    EVENSTEP_RETURN_IF_ERROR(c.AllGatherv(mine.data(), all.data(), bytes));
+    std::vector<double> back(mine.size());
+    EVENSTEP_RETURN_IF_ERROR(c.ReduceScatterSum(absl::MakeConstSpan(all),
+                                                counts, absl::MakeSpan(back)));
+    return Expect(back == std::vector<double>(mine.size(), 4.5 + 3 * c.rank()),
+                  "not the inverse");
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// State transfer: a megabyte from rank 2 to rank 0, while rank 1 does nothing.
+TEST_P(CommunicatorTest, AMessageConcernsTwoRanksOnly) {
+  const auto statuses = RunGroup(3, [](Communicator& c) -> absl::Status {
+    std::vector<int64_t> state(128 << 10, c.rank());
+    const auto bytes = static_cast<int64_t>(state.size() * sizeof(int64_t));
+    int64_t answer = c.rank() == 0 ? 5 : 0;
+    if (c.rank() == 2) {
+      std::iota(state.begin(), state.end(), 0);
+      EVENSTEP_RETURN_IF_ERROR(c.Send(state.data(), bytes, 0));
+      EVENSTEP_RETURN_IF_ERROR(c.Recv(&answer, sizeof(answer), 0));
+      EVENSTEP_RETURN_IF_ERROR(Expect(answer == 5, "wrong answer"));
+    } else if (c.rank() == 0) {
+      EVENSTEP_RETURN_IF_ERROR(c.Recv(state.data(), bytes, 2));
+      EVENSTEP_RETURN_IF_ERROR(c.Send(&answer, sizeof(answer), 2));
+      EVENSTEP_RETURN_IF_ERROR(Expect(state[777] == 777, "wrong state"));
+    }
+    std::vector<int64_t> sum = {c.rank()};
+    EVENSTEP_RETURN_IF_ERROR(c.AllReduceSum(absl::MakeSpan(sum)));
+    return Expect(sum[0] == 3, "collectives after a message");
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+TEST_P(CommunicatorTest, AMessageThatNobodyReceivesOrSendsIsAnError) {
+  const auto statuses = RunGroup(2, [](Communicator& c) -> absl::Status {
+    if (c.rank() == 1) return absl::OkStatus();
+    int64_t value = 0;
+    return c.Recv(&value, sizeof(value), 1);
+  });
+  EXPECT_EQ(statuses[0].code(), absl::StatusCode::kUnavailable) << statuses[0];
+}
+
+TEST_P(CommunicatorTest, CallsThatDoNotFitTheGroupLeaveItWhole) {
+  const auto statuses = RunGroup(2, [](Communicator& c) -> absl::Status {
+    std::vector<float> values(3);
+    const absl::Status shares = c.ReduceScatterSum(
+        absl::MakeConstSpan(values), {2, 2}, absl::MakeSpan(values));
+    EXPECT_EQ(shares.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(shares.message()),
+                HasSubstr("reduce-scatter of 4 values, 2 for rank"));
+    EXPECT_EQ(c.Send(values.data(), 4, c.rank()).code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(c.Recv(values.data(), 4, 2).code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(c.Broadcast(values.data(), 4, -1).code(),
+              absl::StatusCode::kInvalidArgument);
+    return c.Barrier();
   });
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
@@ -226,7 +333,7 @@ TEST_P(CommunicatorTest, RanksInDifferentCollectivesFail) {
       absl::Milliseconds(500));
   EXPECT_FALSE(statuses[0].ok());
   EXPECT_FALSE(statuses[1].ok());
-  if (GetParam() == BackEnd::kInProcess) {
+  if (GetParam().names_disagreement) {
     EXPECT_THAT(std::string(statuses[0].message()),
                 HasSubstr("rank 0 is in barrier, rank 1 in all-reduce"));
   }
@@ -245,7 +352,7 @@ TEST_P(CommunicatorTest, UnequalPairCountsFail) {
       },
       absl::Milliseconds(500));
   EXPECT_FALSE(statuses[1].ok());
-  if (GetParam() == BackEnd::kInProcess) {
+  if (GetParam().names_disagreement) {
     EXPECT_THAT(std::string(statuses[1].message()),
                 HasSubstr("rank 0 sends 8 bytes, rank 1 expects 4"));
   }
@@ -273,10 +380,10 @@ TEST_P(CommunicatorTest, TimeInCollectivesIsCounted) {
 
 // Several groups share a device; a new generation reuses names under new keys.
 TEST_P(CommunicatorTest, TheTreeIsBuiltAgainForEveryGeneration) {
-  Fabric fabric(GetParam());
   constexpr int kWorld = 4;
+  const auto fabric = GetParam().make_fabric(absl::Seconds(20));
   const auto statuses = RunRanks(kWorld, [&](int rank) -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
+    EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric->MakeFactory(rank));
     for (int64_t generation = 1; generation <= 2; ++generation) {
       EVENSTEP_ASSIGN_OR_RETURN(
           auto tree, GroupTree::Build(*factory, generation, rank, kWorld));
@@ -292,34 +399,5 @@ TEST_P(CommunicatorTest, TheTreeIsBuiltAgainForEveryGeneration) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-TEST(GlooFactoryTest, BadOptionsAreRefusedWithTheReason) {
-  MemoryRendezvousStore store;
-  EXPECT_EQ(MakeGlooFactory({"", absl::Seconds(1)}, &store).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(MakeGlooFactory({"127.0.0.1", absl::ZeroDuration()}, &store)
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(MakeGlooFactory({"no.such.host.invalid", absl::Seconds(1)}, &store)
-                .status()
-                .code(),
-            absl::StatusCode::kUnavailable);
-}
-
-// A store whose generation is over while a rank waits for its peer's address.
-TEST(GlooFactoryTest, AnEndedRendezvousIsPassedOn) {
-  class EndedStore : public MemoryRendezvousStore {
-    absl::StatusOr<std::string> Get(const std::string&,
-                                    absl::Duration) override {
-      return absl::AbortedError("generation 3 is over");
-    }
-  };
-  EndedStore store;
-  auto factory = MakeGlooFactory({"127.0.0.1", absl::Seconds(1)}, &store);
-  ASSERT_TRUE(factory.ok()) << factory.status();
-  EXPECT_EQ((*factory)->Create("group", {0, 2}, 0).status(),
-            absl::AbortedError("generation 3 is over"));
-}
-
 }  // namespace
-}  // namespace evenstep::trainer
+}  // namespace evenstep::trainer::testing

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "worker/trainer/comm/collective_ring.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
@@ -39,6 +40,7 @@ struct Process {
   PlanBook plans;
   AbortSwitch abort;
   std::unique_ptr<InProcessHub> hub;  // for a world of one
+  CollectiveRing ring;
   std::unique_ptr<CommunicatorFactory> factory;
   std::shared_ptr<GroupTree> groups;
   std::unique_ptr<AgentLink> link;
@@ -86,7 +88,9 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   options.listen_host = setup.listen_host;
   // The step loop sets the one of collectives once the first gate is passed.
   options.timeout = SetUpTimeout(setup.spec.timeouts);
-  return MakeGlooFactory(options, process->link.get());
+  EVENSTEP_ASSIGN_OR_RETURN(auto gloo,
+                            MakeGlooFactory(options, process->link.get()));
+  return MakeRecordingFactory(std::move(gloo), &process->ring);
 }
 
 // What the agent wants, checked; the reader runs afterwards.

@@ -1,0 +1,177 @@
+#include "worker/trainer/comm/collective_ring.h"
+
+#include <atomic>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+CollectiveEntry EntryOf(int64_t number) {
+  CollectiveEntry entry;
+  entry.group = std::make_shared<const std::string>("generation-3/group-0+2");
+  entry.kind = CollectiveKind::kAllToAll;
+  entry.number = number;
+  entry.bytes = 4096;
+  return entry;
+}
+
+TEST(CollectiveRingTest, KeepsTheLastOnesInOrder) {
+  CollectiveRing ring(3);
+  for (int i = 1; i <= 5; ++i) {
+    ring.End(ring.Begin(EntryOf(i)), absl::StatusCode::kOk);
+  }
+  const auto entries = ring.Entries();
+  ASSERT_EQ(entries.size(), 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(entries[i].number, i + 3);
+}
+
+TEST(CollectiveRingTest, AnEndAfterTheEntryIsGoneTouchesNoOther) {
+  CollectiveRing ring(2);
+  const int64_t old = ring.Begin(EntryOf(1));
+  ring.Begin(EntryOf(2));
+  ring.Begin(EntryOf(3));
+  ring.End(old, absl::StatusCode::kAborted);
+  for (const CollectiveEntry& entry : ring.Entries()) {
+    EXPECT_EQ(entry.ended, absl::InfiniteDuration()) << entry.number;
+  }
+}
+
+TEST(CollectiveRingTest, AnEntrySaysWhatItWaitsInAndForHowLong) {
+  FakeClock clock;
+  CollectiveRing ring(4, clock);
+  ring.Begin(EntryOf(17));
+  clock.Advance(absl::Milliseconds(1500));
+  EXPECT_EQ(DescribeEntry(ring.Entries()[0], clock.Monotonic()),
+            "all-to-all 17 of generation-3/group-0+2, 4096 bytes: waiting for "
+            "1.5s");
+}
+
+TEST(CollectiveRingTest, AnEntrySaysHowItEnded) {
+  FakeClock clock;
+  CollectiveRing ring(4, clock);
+  const int64_t ticket = ring.Begin(EntryOf(17));
+  clock.Advance(absl::Milliseconds(20));
+  ring.End(ticket, absl::StatusCode::kDeadlineExceeded);
+  clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(DescribeEntry(ring.Entries()[0], clock.Monotonic()),
+            "all-to-all 17 of generation-3/group-0+2, 4096 bytes: failed with "
+            "DEADLINE_EXCEEDED after 20ms, 2s ago");
+}
+
+// Rank 1 never comes. Rank 0's ring names the call, its number and its bytes,
+// and the failure is dumped once however many groups it reaches.
+TEST(CollectiveRingTest, ATimeOutIsDumpedOnceWithWhatTheRankWaitedIn) {
+  InProcessHub hub(absl::Milliseconds(50));
+  CollectiveRing rings[2];
+  const auto statuses = testing::RunRanks(2, [&](int rank) -> absl::Status {
+    auto factory = MakeRecordingFactory(hub.MakeFactory(), &rings[rank]);
+    EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));
+    EVENSTEP_RETURN_IF_ERROR(pair->Barrier());
+    if (rank == 1) return absl::OkStatus();
+    std::vector<float> values(10);
+    // Its peer may leave, which is another error, or not come in time.
+    const absl::Status status = pair->AllReduceSum(absl::MakeSpan(values));
+    EXPECT_FALSE(status.ok());
+    pair->Abort("after that");
+    return status;
+  });
+  EXPECT_FALSE(statuses[0].ok());
+  const auto entries = rings[0].Entries();
+  ASSERT_EQ(entries.size(), 2);
+  EXPECT_EQ(entries[0].kind, CollectiveKind::kBarrier);
+  EXPECT_EQ(entries[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(entries[1].number, 2);
+  EXPECT_EQ(entries[1].bytes, 40);
+  EXPECT_EQ(entries[1].outcome, statuses[0].code());
+  EXPECT_EQ(rings[0].num_dumps(), 1);
+  EXPECT_EQ(rings[1].num_dumps(), 0);
+}
+
+// Rank 0 is still in the collective when its ring is dumped.
+TEST(CollectiveRingTest, AnAbortShowsTheCollectiveThatIsBlocked) {
+  InProcessHub hub;
+  CollectiveRing ring;
+  CollectiveRing other;
+  absl::Notification over;
+  testing::RunRanks(2, [&](int rank) -> absl::Status {
+    auto factory =
+        MakeRecordingFactory(hub.MakeFactory(), rank == 0 ? &ring : &other);
+    EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));
+    if (rank == 1) {
+      over.WaitForNotification();
+      return absl::OkStatus();
+    }
+    std::thread killer([&] {
+      while (ring.Entries().empty()) absl::SleepFor(absl::Milliseconds(1));
+      EXPECT_EQ(ring.Entries()[0].ended, absl::InfiniteDuration());
+      pair->Abort("the generation is over");
+    });
+    const absl::Status status = pair->Barrier();
+    killer.join();
+    over.Notify();
+    return status;
+  });
+  EXPECT_EQ(ring.num_dumps(), 1) << "by the abort, not again by its error";
+}
+
+TEST(CollectiveRingTest, BytesAreTheLargerOfSentAndReceived) {
+  InProcessHub hub;
+  CollectiveRing rings[2];
+  const auto statuses = testing::RunRanks(2, [&](int rank) -> absl::Status {
+    auto factory = MakeRecordingFactory(hub.MakeFactory(), &rings[rank]);
+    EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));
+    const std::vector<double> send(3);
+    std::vector<double> recv(rank == 0 ? 1 : 2);
+    EVENSTEP_RETURN_IF_ERROR(pair->ReduceScatterSum(
+        absl::MakeConstSpan(send), {1, 2}, absl::MakeSpan(recv)));
+    std::vector<char> all(9);
+    EVENSTEP_RETURN_IF_ERROR(pair->AllGatherv(all.data(), nullptr, {0, 0}));
+    return pair->AllToAllv(
+        all.data(),
+        rank == 0 ? std::vector<int64_t>{0, 4} : std::vector<int64_t>{1, 0},
+        all.data() + 4,
+        rank == 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{4, 0});
+  });
+  ASSERT_THAT(statuses, Each(absl::OkStatus()));
+  for (const CollectiveRing& ring : rings) {
+    const auto entries = ring.Entries();
+    ASSERT_EQ(entries.size(), 3);
+    EXPECT_EQ(entries[0].bytes, 24);
+    EXPECT_EQ(entries[1].bytes, 0);
+    EXPECT_EQ(entries[2].bytes, 4);
+  }
+}
+
+// The cost of noting a call is far below that of any collective.
+TEST(CollectiveRingTest, NotingACallIsCheap) {
+  CollectiveRing ring;
+  const CollectiveEntry entry = EntryOf(1);
+  constexpr int kCalls = 20000;
+  timespec begin;
+  timespec end;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  for (int i = 0; i < kCalls; ++i) {
+    ring.End(ring.Begin(entry), absl::StatusCode::kOk);
+  }
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  const absl::Duration each =
+      (absl::DurationFromTimespec(end) - absl::DurationFromTimespec(begin)) /
+      kCalls;
+  RecordProperty("nanoseconds_per_call",
+                 std::to_string(absl::ToInt64Nanoseconds(each)));
+  EXPECT_LT(each, absl::Microseconds(20));
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
 #include "base/log.h"
+#include "worker/trainer/comm/emulated_link.h"
 #include "worker/trainer/loop/fault.h"
 #include "worker/trainer/loop/run_trainer.h"
 
@@ -50,5 +51,7 @@ int main(int argc, char** argv) {
                          absl::StrCat("trainer rank=", options.rank));
   const char* fault = std::getenv(evenstep::trainer::kFaultVariable);
   options.fault_text = fault == nullptr ? "" : fault;
+  const char* link = std::getenv(evenstep::trainer::kEmulatedLinkVariable);
+  options.emulated_link_text = link == nullptr ? "" : link;
   return evenstep::trainer::RunTrainer(options);
 }

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/comm/emulated_link.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
@@ -79,7 +80,8 @@ absl::StatusOr<FaultPlan> LoadFaults(const TrainerOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
-    const TrainerSetup& setup, Process* process) {
+    const TrainerSetup& setup, const TrainerOptions& trainer,
+    Process* process) {
   if (setup.world == 1) {
     process->hub = std::make_unique<InProcessHub>();
     return process->hub->MakeFactory();
@@ -88,9 +90,14 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   options.listen_host = setup.listen_host;
   // The step loop sets the one of collectives once the first gate is passed.
   options.timeout = SetUpTimeout(setup.spec.timeouts);
-  EVENSTEP_ASSIGN_OR_RETURN(auto gloo,
+  EVENSTEP_ASSIGN_OR_RETURN(auto factory,
                             MakeGlooFactory(options, process->link.get()));
-  return MakeRecordingFactory(std::move(gloo), &process->ring);
+  if (!trainer.emulated_link_text.empty()) {
+    EVENSTEP_ASSIGN_OR_RETURN(const EmulatedLink link,
+                              ParseEmulatedLink(trainer.emulated_link_text));
+    factory = MakeEmulatedLinkFactory(std::move(factory), link, absl::SleepFor);
+  }
+  return MakeRecordingFactory(std::move(factory), &process->ring);
 }
 
 // What the agent wants, checked; the reader runs afterwards.
@@ -124,7 +131,7 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
     return WithReason(parts.status(), FailureReason::kStartFailed, kNoStep);
   }
   at::set_num_threads(parts->setup.threads);
-  auto factory = MakeFactory(parts->setup, process);
+  auto factory = MakeFactory(parts->setup, options, process);
   if (!factory.ok()) {
     return WithReason(factory.status(), FailureReason::kStartFailed, kNoStep);
   }

@@ -16,6 +16,8 @@ struct TrainerOptions {
   std::string socket_path;
   int rank = -1;
   std::string fault_text;  // of EVENSTEP_TRAINER_FAULT; empty outside tests
+  // Of EVENSTEP_TRAINER_EMULATED_LINK; empty outside benchmarks.
+  std::string emulated_link_text;
 };
 
 absl::Status ValidateTrainerOptions(const TrainerOptions& options);

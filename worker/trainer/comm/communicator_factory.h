@@ -4,6 +4,7 @@
 // Makes communicators of one back end for one rank. GroupTree is the caller;
 // implementations live in gloo_communicator.h and in_process_communicator.h.
 
+#include <compare>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,7 @@ struct RankBlock {
   bool Contains(int rank) const {
     return rank >= first_rank && rank < first_rank + degree;
   }
-  friend bool operator==(const RankBlock&, const RankBlock&) = default;
+  friend auto operator<=>(const RankBlock&, const RankBlock&) = default;
 };
 
 class CommunicatorFactory {

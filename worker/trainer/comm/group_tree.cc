@@ -9,35 +9,17 @@
 #include "worker/trainer/comm/in_process_communicator.h"
 
 namespace evenstep::trainer {
-namespace {
-
-std::string BlockText(const RankBlock& block) {
-  return absl::StrCat(block.first_rank, "+", block.degree);
-}
-
-}  // namespace
-
-std::vector<RankBlock> TreeBlocks(int rank, int world) {
-  std::vector<RankBlock> blocks;
-  for (int degree = 2; degree <= world; degree *= 2) {
-    const RankBlock block{rank / degree * degree, degree};
-    if (block.first_rank + degree <= world) blocks.push_back(block);
-  }
-  const RankBlock whole{0, world};
-  if (world > 1 && (blocks.empty() || blocks.back() != whole)) {
-    blocks.push_back(whole);
-  }
-  return blocks;
-}
 
 absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
-    CommunicatorFactory& factory, int64_t generation, int rank, int world) {
+    CommunicatorFactory& factory, int64_t generation, int rank, int world,
+    int budget) {
   if (world < 1 || rank < 0 || rank >= world) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " of a world of ", world));
   }
   const absl::Time start = absl::Now();
-  std::unique_ptr<GroupTree> tree(new GroupTree(generation, rank, world));
+  std::unique_ptr<GroupTree> tree(
+      new GroupTree(factory, {generation, rank, world, budget}));
   tree->groups_.push_back({{rank, 1}, MakeSelfCommunicator()});
   for (const RankBlock& block : TreeBlocks(rank, world)) {
     const std::string key =
@@ -55,6 +37,18 @@ absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
   return tree;
 }
 
+absl::Status GroupTree::Prepare(absl::Span<const RankBlock> blocks) {
+  return beside_.Prepare(blocks);
+}
+
+GroupCounters GroupTree::counters() const {
+  GroupCounters counters = beside_.counters();
+  counters.live += num_groups();
+  counters.created += num_groups();
+  counters.creation_time += creation_time_;
+  return counters;
+}
+
 absl::StatusOr<Communicator*> GroupTree::GroupFor(int first_rank,
                                                   int degree) const {
   for (const Group& group : groups_) {
@@ -62,20 +56,27 @@ absl::StatusOr<Communicator*> GroupTree::GroupFor(int first_rank,
       return group.communicator.get();
     }
   }
+  Communicator* const beside = beside_.Find({first_rank, degree});
+  if (beside != nullptr) return beside;
   return absl::NotFoundError(absl::StrCat(
       "no group of ", degree, " ranks from rank ", first_rank, " for rank ",
-      rank_, " of ", world_, " in generation ", generation_,
+      rank(), " of ", world_size(), " in generation ", generation(),
       "; its groups (first rank + degree) are ", Describe()));
 }
 
 void GroupTree::Abort(absl::string_view why) const {
   for (const Group& group : groups_) group.communicator->Abort(why);
+  beside_.Abort(why);
 }
 
 std::string GroupTree::Describe() const {
-  return absl::StrJoin(groups_, ", ", [](std::string* out, const Group& group) {
-    absl::StrAppend(out, BlockText(group.block));
-  });
+  std::vector<RankBlock> blocks;
+  for (const Group& group : groups_) blocks.push_back(group.block);
+  for (const RankBlock& block : beside_.blocks()) blocks.push_back(block);
+  return absl::StrJoin(blocks, ", ",
+                       [](std::string* out, const RankBlock& block) {
+                         absl::StrAppend(out, BlockText(block));
+                       });
 }
 
 }  // namespace evenstep::trainer

@@ -11,6 +11,7 @@
 // groups live as long as one of their communicators.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,9 @@ class InProcessHub {
   // For one rank; thread-safe, so that ranks may share one.
   std::unique_ptr<CommunicatorFactory> MakeFactory();
 
+  // Groups that one of their ranks still holds.
+  int64_t num_groups() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   friend class InProcessFactory;
   std::shared_ptr<InProcessGroup> FindOrAdd(const std::string& key, int size)
@@ -42,7 +46,7 @@ class InProcessHub {
   static constexpr size_t kFirstSweepSize = 64;
 
   const absl::Duration timeout_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   size_t sweep_size_ ABSL_GUARDED_BY(mutex_) = kFirstSweepSize;
   std::map<std::string, std::weak_ptr<InProcessGroup>> groups_
       ABSL_GUARDED_BY(mutex_);

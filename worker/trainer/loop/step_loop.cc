@@ -136,10 +136,26 @@ absl::StatusOr<StepResult> StepLoop::RunPlan(const NextStep& next) {
   if (engine_.planted != nullptr) {
     engine_.planted->set_armed(parts_.faults.Has(FaultKind::kNotFinite, step));
   }
+  EVENSTEP_RETURN_IF_ERROR(PrepareGroups(*next.plan));
   auto result = engine_.runner->Run(*next.plan, ReaderOf(next.samples));
   if (result.ok()) return result;
   return WithReason(result.status(), ReasonOfEngineError(result.status()),
                     step);
+}
+
+// All ranks know the same plans, so all refuse one together.
+absl::Status StepLoop::PrepareGroups(const wire::StepPlan& plan) {
+  std::vector<RankBlock> blocks;
+  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    blocks.push_back({micro_batch.first_rank, micro_batch.degree});
+  }
+  const absl::Status prepared = engine_.groups->Prepare(blocks);
+  if (absl::IsResourceExhausted(prepared)) {
+    return FailureError(FailureReason::kPlanMismatch, plan.step,
+                        absl::StrCat("the plan of step ", plan.step,
+                                     " cannot run: ", prepared.message()));
+  }
+  return WithReason(prepared, ReasonOfEngineError(prepared), plan.step);
 }
 
 absl::Status StepLoop::NotFiniteError(

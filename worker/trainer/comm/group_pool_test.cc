@@ -1,0 +1,206 @@
+#include "worker/trainer/comm/group_pool.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/comm/testing/random_groups.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::RunBlocks;
+using testing::RunRanks;
+
+// Notes the keys under which a rank creates.
+class KeepingFactory : public CommunicatorFactory {
+ public:
+  explicit KeepingFactory(std::unique_ptr<CommunicatorFactory> inner)
+      : inner_(std::move(inner)) {}
+  absl::StatusOr<std::unique_ptr<Communicator>> Create(const std::string& key,
+                                                       const RankBlock& block,
+                                                       int rank) override {
+    keys.push_back(key);
+    return inner_->Create(key, block, rank);
+  }
+  std::vector<std::string> keys;
+
+ private:
+  const std::unique_ptr<CommunicatorFactory> inner_;
+};
+
+// Runs steps of blocks on a world of threads, and returns rank 1's keys of
+// groups beside the tree.
+std::vector<std::string> RunSteps(
+    int world, int budget, const std::vector<std::vector<RankBlock>>& steps) {
+  InProcessHub hub;
+  std::vector<std::string> keys;
+  const auto statuses = RunRanks(world, [&](int rank) -> absl::Status {
+    KeepingFactory factory(hub.MakeFactory());
+    EVENSTEP_ASSIGN_OR_RETURN(
+        auto tree, GroupTree::Build(factory, 7, rank, world, budget));
+    factory.keys.clear();
+    for (const auto& blocks : steps) {
+      EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks));
+      const size_t created = factory.keys.size();
+      EVENSTEP_RETURN_IF_ERROR(RunBlocks(*tree, blocks));
+      EXPECT_EQ(factory.keys.size(), created) << "nothing inside a step";
+    }
+    if (rank == 1) keys = factory.keys;
+    return tree->world().Barrier();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+  EXPECT_EQ(hub.num_groups(), 0);
+  return keys;
+}
+
+TEST(GroupPoolTest, KeysNameGenerationBlockAndInstance) {
+  EXPECT_THAT(RunSteps(4, 3, {{{1, 2}}, {{1, 2}, {1, 2}}, {{1, 3}}, {{1, 2}}}),
+              ElementsAre("generation-7/group-1+2/instance-1",
+                          "generation-7/group-1+3/instance-2",
+                          "generation-7/group-1+2/instance-3"));
+}
+
+// Case 10: A on 0-5, B on 6-7, then C on 4-7: each rank's order is a part of
+// one global order, so nobody waits for ever.
+TEST(GroupPoolTest, OverlappingBlocksRunInTheirGlobalOrder) {
+  RunSteps(8, 16, {{{0, 6}, {6, 2}, {4, 4}}});
+}
+
+// Case 19: degree 5 on 6 ranks.
+TEST(GroupPoolTest, AnyDegreeRunsOnAnyWorld) {
+  for (int world = 2; world <= 7; ++world) {
+    std::vector<std::vector<RankBlock>> steps;
+    for (int degree = 1; degree <= world; ++degree) {
+      steps.emplace_back();
+      for (int first = 0; first + degree <= world; first += degree) {
+        steps.back().push_back({first, degree});
+      }
+      steps.push_back({{world - degree, degree}});
+    }
+    RunSteps(world, 8, steps);
+  }
+}
+
+// Case 11 and 20: in a new generation a group has another key, and the old one
+// cannot be found.
+TEST(GroupPoolTest, NothingSurvivesAGeneration) {
+  InProcessHub hub;
+  const auto statuses = RunRanks(3, [&](int rank) -> absl::Status {
+    KeepingFactory factory(hub.MakeFactory());
+    std::set<std::string> seen;
+    for (int64_t generation = 1; generation <= 3; ++generation) {
+      EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                                GroupTree::Build(factory, generation, rank, 3));
+      EXPECT_EQ(tree->GroupFor(1, 2).status().code(),
+                absl::StatusCode::kNotFound);
+      EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+      EXPECT_EQ(tree->GroupFor(1, 2).ok(), rank > 0);
+      EVENSTEP_RETURN_IF_ERROR(tree->world().Barrier());
+      for (const std::string& key : factory.keys) {
+        EXPECT_TRUE(seen.insert(key).second) << key;
+        EXPECT_THAT(key, HasSubstr(absl::StrCat("generation-", generation)));
+      }
+      factory.keys.clear();
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// Case 17: warm before the step that uses it.
+TEST(GroupPoolTest, ANewGroupIsWarmAndCounted) {
+  InProcessHub hub;
+  const auto statuses = RunRanks(3, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                              GroupTree::Build(*factory, 1, rank, 3));
+    const GroupCounters before = tree->counters();
+    EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+    const GroupCounters after = tree->counters();
+    EXPECT_EQ(after.live - before.live, rank > 0 ? 1 : 0);
+    EXPECT_EQ(after.created - before.created, rank > 0 ? 1 : 0);
+    if (rank == 0) return absl::OkStatus();
+    EXPECT_GT(after.creation_time, before.creation_time);
+    EVENSTEP_ASSIGN_OR_RETURN(Communicator * pair, tree->GroupFor(1, 2));
+    EXPECT_GT(pair->collective_ns(), 0);
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+TEST(GroupPoolTest, EveryRankRefusesAStepBeyondTheBudget) {
+  InProcessHub hub;
+  const auto statuses = RunRanks(4, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                              GroupTree::Build(*factory, 1, rank, 4, 2));
+    const absl::Status refused = tree->Prepare(std::vector<RankBlock>{{1, 2}});
+    EVENSTEP_RETURN_IF_ERROR(tree->world().Barrier());
+    return refused;
+  });
+  for (const absl::Status& status : statuses) {
+    EXPECT_EQ(status, statuses[0]);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(GroupPoolTest, AFailureToOpenNamesTheGroup) {
+  class FailingFactory : public CommunicatorFactory {
+    absl::StatusOr<std::unique_ptr<Communicator>> Create(const std::string&,
+                                                         const RankBlock&,
+                                                         int) override {
+      return absl::UnavailableError("no route");
+    }
+  };
+  FailingFactory factory;
+  GroupPool pool(&factory, {.generation = 1, .rank = 1, .world = 4});
+  EXPECT_EQ(
+      pool.Prepare(std::vector<RankBlock>{{1, 2}}),
+      absl::UnavailableError("group 1+2, instance 1, of rank 1: no route"));
+  EXPECT_EQ(pool.Find({1, 2}), nullptr);
+}
+
+// Rank 1 aborts from another thread: its open groups fail, and it opens no
+// more.
+TEST(GroupPoolTest, AnAbortReachesOpenGroupsAndThoseToCome) {
+  InProcessHub hub;
+  const auto statuses = RunRanks(3, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                              GroupTree::Build(*factory, 1, rank, 3));
+    EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+    if (rank == 0) return absl::OkStatus();
+    EVENSTEP_ASSIGN_OR_RETURN(Communicator * pair, tree->GroupFor(1, 2));
+    if (rank == 2) return pair->Barrier();
+    std::thread([&] { tree->Abort("the generation is over"); }).join();
+    EXPECT_EQ(pair->Barrier().code(), absl::StatusCode::kAborted);
+    return tree->Prepare(std::vector<RankBlock>{{1, 2}});
+  });
+  EXPECT_EQ(statuses[1].code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(statuses[2].code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(GroupPoolTest, RandomPlansOpenAndCloseWithoutLeakOrDeadlock) {
+  for (int world : {3, 5, 6}) {
+    const auto result =
+        testing::RunRandomGroups({.world = world,
+                                  .budget = 5,
+                                  .num_openings = 300,
+                                  .seed = static_cast<uint32_t>(world)});
+    EXPECT_THAT(result.statuses, Each(absl::OkStatus()));
+    EXPECT_GE(result.opened, 300);
+    EXPECT_EQ(result.left_over, 0);
+  }
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

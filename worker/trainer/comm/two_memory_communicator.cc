@@ -1,0 +1,113 @@
+#include "worker/trainer/comm/two_memory_communicator.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace evenstep::trainer {
+namespace {
+
+class TwoMemoryCommunicator : public Communicator {
+ public:
+  TwoMemoryCommunicator(std::unique_ptr<Communicator> host,
+                        std::unique_ptr<Communicator> device,
+                        std::function<bool(const void*)> is_on_device)
+      : host_(std::move(host)),
+        device_(std::move(device)),
+        is_on_device_(std::move(is_on_device)) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
+                         void* recv,
+                         absl::Span<const int64_t> recv_bytes) override {
+    return Of(send, recv).AllToAllv(send, send_bytes, recv, recv_bytes);
+  }
+  absl::Status AllGatherv(const void* send, void* recv,
+                          absl::Span<const int64_t> recv_bytes) override {
+    return Of(send, recv).AllGatherv(send, recv, recv_bytes);
+  }
+  absl::Status AllReduceSum(absl::Span<float> values) override {
+    return Of(values.data()).AllReduceSum(values);
+  }
+  absl::Status AllReduceSum(absl::Span<double> values) override {
+    return Of(values.data()).AllReduceSum(values);
+  }
+  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
+    return Of(values.data()).AllReduceSum(values);
+  }
+  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
+    return Of(values.data()).AllReduceMin(values);
+  }
+  absl::Status ReduceScatterSum(absl::Span<const float> send,
+                                absl::Span<const int64_t> counts,
+                                absl::Span<float> recv) override {
+    return Of(send.data(), recv.data()).ReduceScatterSum(send, counts, recv);
+  }
+  absl::Status ReduceScatterSum(absl::Span<const double> send,
+                                absl::Span<const int64_t> counts,
+                                absl::Span<double> recv) override {
+    return Of(send.data(), recv.data()).ReduceScatterSum(send, counts, recv);
+  }
+  absl::Status Broadcast(void* data, int64_t bytes, int root) override {
+    return Of(data).Broadcast(data, bytes, root);
+  }
+  absl::Status Send(const void* data, int64_t bytes, int peer) override {
+    return Of(data).Send(data, bytes, peer);
+  }
+  absl::Status Recv(void* data, int64_t bytes, int peer) override {
+    return Of(data).Recv(data, bytes, peer);
+  }
+  absl::Status Barrier() override { return host_->Barrier(); }
+  void Abort(absl::string_view why) override {
+    host_->Abort(why);
+    device_->Abort(why);
+  }
+  int64_t collective_ns() const override {
+    return host_->collective_ns() + device_->collective_ns();
+  }
+
+ private:
+  // A rank may have nothing to send, or nothing to receive.
+  Communicator& Of(const void* data, const void* other = nullptr) const {
+    return is_on_device_(data) || is_on_device_(other) ? *device_ : *host_;
+  }
+
+  const std::unique_ptr<Communicator> host_;
+  const std::unique_ptr<Communicator> device_;
+  const std::function<bool(const void*)> is_on_device_;
+};
+
+class TwoMemoryFactory : public CommunicatorFactory {
+ public:
+  explicit TwoMemoryFactory(TwoMemoryParts parts) : parts_(std::move(parts)) {}
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Create(
+      const std::string& key, const RankBlock& block, int world_rank) override {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        auto host,
+        parts_.host->Create(absl::StrCat(key, "/host"), block, world_rank));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        auto device,
+        parts_.device->Create(absl::StrCat(key, "/device"), block, world_rank));
+    return std::make_unique<TwoMemoryCommunicator>(
+        std::move(host), std::move(device), parts_.is_on_device);
+  }
+  void SetTimeout(absl::Duration timeout) override {
+    parts_.host->SetTimeout(timeout);
+    parts_.device->SetTimeout(timeout);
+  }
+
+ private:
+  const TwoMemoryParts parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommunicatorFactory> MakeTwoMemoryFactory(
+    TwoMemoryParts parts) {
+  return std::make_unique<TwoMemoryFactory>(std::move(parts));
+}
+
+}  // namespace evenstep::trainer

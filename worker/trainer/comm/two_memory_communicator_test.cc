@@ -1,0 +1,75 @@
+#include "worker/trainer/comm/two_memory_communicator.h"
+
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/testing/communicator_suite.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using testing::CommunicatorTest;
+using ::testing::Each;
+using testing::SuiteBackEnd;
+using testing::SuiteFabric;
+
+// All memory is the host's: the suite runs over one of the two.
+class TwoMemoryFabric : public SuiteFabric {
+ public:
+  explicit TwoMemoryFabric(absl::Duration timeout) : hub_(timeout) {}
+  absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
+      int /*rank*/) override {
+    return MakeTwoMemoryFactory({.host = hub_.MakeFactory(),
+                                 .device = hub_.MakeFactory(),
+                                 .is_on_device = [](const void*) {
+                                   return false;
+                                 }});
+  }
+
+ private:
+  InProcessHub hub_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    TwoMemories, CommunicatorTest,
+    ::testing::Values(SuiteBackEnd{"TwoMemories",
+                                   [](absl::Duration timeout) {
+                                     return std::unique_ptr<SuiteFabric>(
+                                         new TwoMemoryFabric(timeout));
+                                   },
+                                   /*names_disagreement=*/true}));
+
+TEST(TwoMemoryTest, EachCallGoesWhereItsMemoryIs) {
+  InProcessHub hub;
+  CollectiveRing host[2];
+  CollectiveRing device[2];
+  const auto statuses = testing::RunRanks(2, [&](int rank) -> absl::Status {
+    std::vector<float> on_device(4, 1.0F);
+    auto factory = MakeTwoMemoryFactory(
+        {.host = MakeRecordingFactory(hub.MakeFactory(), &host[rank]),
+         .device = MakeRecordingFactory(hub.MakeFactory(), &device[rank]),
+         .is_on_device = [&](const void* data) {
+           return data == on_device.data();
+         }});
+    EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));
+    EVENSTEP_RETURN_IF_ERROR(pair->AllReduceSum(absl::MakeSpan(on_device)));
+    std::vector<int64_t> vote = {rank};
+    EVENSTEP_RETURN_IF_ERROR(pair->AllReduceMin(absl::MakeSpan(vote)));
+    // Nothing to send, but a place on the device to receive.
+    const std::vector<int64_t> none = {0, 0};
+    EVENSTEP_RETURN_IF_ERROR(
+        pair->AllToAllv(nullptr, none, on_device.data(), none));
+    return pair->Barrier();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(host[rank].Entries().size(), 2);
+    EXPECT_EQ(device[rank].Entries().size(), 2);
+  }
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -1,0 +1,11 @@
+// evenstep-trainer-cuda: one rank of a job, on a GPU. Started by the agent,
+// ends with it.
+
+#include "worker/trainer/cuda/cuda_support.h"
+#include "worker/trainer/loop/trainer_main.h"
+
+int main(int argc, char** argv) {
+  const evenstep::trainer::DeviceSupport cuda =
+      evenstep::trainer::MakeCudaSupport();
+  return evenstep::trainer::TrainerMain(argc, argv, &cuda);
+}

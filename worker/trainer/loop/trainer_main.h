@@ -1,0 +1,16 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_MAIN_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_MAIN_H_
+
+// The command line of a trainer, the same for the CPU and for a device.
+
+#include "worker/trainer/loop/device_support.h"
+
+namespace evenstep::trainer {
+
+// Returns the exit code; may end the process inside (run_trainer.h). `device`
+// is null for the CPU and outlives the call.
+int TrainerMain(int argc, char** argv, const DeviceSupport* device);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_TRAINER_MAIN_H_

@@ -1,5 +1,6 @@
 #include "planner/even_rounds.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/exact_rounds.h"
@@ -14,7 +15,10 @@ namespace {
 
 constexpr size_t kNumStarts = 3;
 constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
-constexpr int64_t kWorkPerTrial = 5;  // items tried for a trial of the budget
+// Items tried for a trial of the budget, in a step of that many samples or
+// fewer; in larger ones as many times more.
+constexpr int64_t kWorkPerTrial = 5;
+constexpr int kUsualSamples = 512;
 
 Rounds SearchRounds(const PolicyInput& input, int num_ranks) {
   const int64_t bound_ns =
@@ -30,7 +34,8 @@ Rounds SearchRounds(const PolicyInput& input, int num_ranks) {
       best = std::move(rounds);
     }
   }
-  int64_t work_left = input.request.options.work_budget * kWorkPerTrial;
+  const int64_t size = std::max(1, input.table.num_samples() / kUsualSamples);
+  int64_t work_left = input.request.options.work_budget * kWorkPerTrial * size;
   ImproveRounds(input.table, stop_ns, work_left, filler, best);
   return best;
 }

@@ -3,7 +3,7 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: build binaries setup demo test check format lint clean
+.PHONY: build binaries setup demo test check cuda format lint clean
 
 setup:
 	@deploy/setup.sh
@@ -40,6 +40,10 @@ format:
 lint:
 	@.ci/format.sh
 	@.ci/tidy.sh
+
+# Compiles and links the trainer for GPUs; tests/device/run.sh runs its checks.
+cuda: setup
+	@.ci/cuda.sh
 
 # bench-planner: prints a table, writes build/bench/planner.json.
 bench-%: setup

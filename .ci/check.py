@@ -20,6 +20,7 @@ CHECKS = [
     ("generated.sh", 60, ""),
     ("clang.sh", 900, ""),
     ("fuzz.sh", 600, ""),
+    ("cuda.sh", 600, "has not yet been run to its end"),
     ("asan.sh", 900, "has not yet been run to its end"),
     ("tsan.sh", 900, "has not yet been run to its end"),
     ("tidy.sh", 900, "has not yet been run to its end"),

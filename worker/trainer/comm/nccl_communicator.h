@@ -37,7 +37,7 @@ struct NcclOptions {
   absl::Duration timeout = absl::Seconds(60);
   // Of a call that may hang, beyond the time-out where there is one.
   absl::Duration abort_grace = absl::Seconds(10);
-  EndProcess end_process;
+  OnHang end_process;
   DeviceStream stream = nullptr;
   // How a poll waits; tests replace both.
   const Clock* clock = &RealClock();

@@ -13,11 +13,11 @@
 namespace evenstep::trainer {
 
 // Ends this process, in a trainer; tests put a note in its place.
-using EndProcess = std::function<void(absl::string_view why)>;
+using OnHang = std::function<void(absl::string_view why)>;
 
 struct WatchLimits {
   absl::Duration limit;
-  EndProcess end_process;
+  OnHang end_process;
 };
 
 // Runs `body` on this thread. A thread of its own calls `end_process`, once,

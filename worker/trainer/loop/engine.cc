@@ -14,8 +14,10 @@
 namespace evenstep::trainer {
 namespace {
 
-DecoderConfig ToDecoderConfig(const jobspec::JobSpec& spec) {
+DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
+  const jobspec::JobSpec& spec = setup.spec;
   DecoderConfig config;
+  config.device = setup.device;
   config.layers = spec.model.layers;
   config.width = spec.model.width;
   config.heads = spec.model.heads;
@@ -69,7 +71,7 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
   const absl::Status made =
       CatchTorch(DescribeModel(setup.spec.model), [&]() -> absl::Status {
         EVENSTEP_ASSIGN_OR_RETURN(engine.model,
-                                  MakeDecoder(ToDecoderConfig(setup.spec)));
+                                  MakeDecoder(ToDecoderConfig(setup)));
         if (!faults.empty()) PlantNotFinite(&engine);
         engine.runner =
             std::make_unique<StepRunner>(engine.model.get(), GroupsOf(groups));

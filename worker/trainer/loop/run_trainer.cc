@@ -51,6 +51,12 @@ struct Process {
 // it. The kernel closes the socket, which is how the agent hears of it.
 [[noreturn]] void EndProcess(int exit_code) { std::_Exit(exit_code); }
 
+// Of a call into NCCL that does not come back.
+void EndHungProcess(absl::string_view why) {
+  Log(LogLevel::kError, "hung", {{"reason", why}});
+  EndProcess(kExitCollectiveFailed);
+}
+
 void OnAbandon(Process* process, const v1::AbandonStep& abandon) {
   Log(LogLevel::kWarning, "abandoned",
       {{"next_generation", abandon.next_generation()},
@@ -97,6 +103,13 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
                               ParseEmulatedLink(trainer.emulated_link_text));
     factory = MakeEmulatedLinkFactory(std::move(factory), link, absl::SleepFor);
   }
+  if (trainer.device != nullptr) {
+    EVENSTEP_ASSIGN_OR_RETURN(
+        factory, trainer.device->make_factory({.host = std::move(factory),
+                                               .store = process->link.get(),
+                                               .timeout = options.timeout,
+                                               .end_process = EndHungProcess}));
+  }
   return MakeRecordingFactory(std::move(factory), &process->ring);
 }
 
@@ -131,6 +144,13 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
     return WithReason(parts.status(), FailureReason::kStartFailed, kNoStep);
   }
   at::set_num_threads(parts->setup.threads);
+  if (options.device != nullptr) {
+    auto device = options.device->start(parts->setup.local_rank);
+    if (!device.ok()) {
+      return WithReason(device.status(), FailureReason::kStartFailed, kNoStep);
+    }
+    parts->setup.device = *device;
+  }
   auto factory = MakeFactory(parts->setup, options, process);
   if (!factory.ok()) {
     return WithReason(factory.status(), FailureReason::kStartFailed, kNoStep);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "worker/trainer/loop/device_support.h"
 
 namespace evenstep::trainer {
 
@@ -18,6 +19,7 @@ struct TrainerOptions {
   std::string fault_text;  // of EVENSTEP_TRAINER_FAULT; empty outside tests
   // Of EVENSTEP_TRAINER_EMULATED_LINK; empty outside benchmarks.
   std::string emulated_link_text;
+  const DeviceSupport* device = nullptr;  // null: the CPU
 };
 
 absl::Status ValidateTrainerOptions(const TrainerOptions& options);

@@ -180,6 +180,26 @@ TEST(TrainTest, FourRanksAgreeWithOne) {
                   3);
 }
 
+// Blocks of two ranks that are not aligned, on a world of three.
+TEST(TrainTest, ContiguousBlocksAreOpenedBetweenStepsAndChangeNothing) {
+  const Layout contiguous = [](const std::vector<ReportedSample>& samples,
+                               int world) {
+    std::vector<wire::PlannedMicroBatch> plan = DealOut(samples, world);
+    for (size_t i = 0; i < plan.size(); ++i) {
+      plan[i].first_rank = static_cast<int>(i % 3) == 2 ? 2 : 1 - i % 2;
+      plan[i].degree = plan[i].first_rank == 2 ? 1 : 2;
+    }
+    return plan;
+  };
+  ThreadedJob alone(1, DealOut, /*steps=*/3);
+  alone.Run();
+  ThreadedJob job(3, contiguous, /*steps=*/3);
+  job.Run();
+  ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+  ExpectSameCurve(job.coordinator().Losses(0), alone.coordinator().Losses(0),
+                  3);
+}
+
 TEST(TrainTest, RankZeroLeavesWeightsAndTheWholeCurve) {
   ThreadedJob job(2, OneGroup);
   job.Run();

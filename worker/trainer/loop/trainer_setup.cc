@@ -34,6 +34,16 @@ absl::Status CheckRanks(const v1::Start& start, int connected_rank) {
   return absl::OkStatus();
 }
 
+// Without nodes in the message all ranks stand on one.
+int LocalRank(const v1::Start& start) {
+  int first = 0;
+  for (const int ranks : start.ranks_per_node()) {
+    if (start.rank() < first + ranks) break;
+    first += ranks;
+  }
+  return start.rank() - first;
+}
+
 }  // namespace
 
 absl::StatusOr<TrainerSetup> MakeTrainerSetup(const v1::Start& start,
@@ -46,6 +56,7 @@ absl::StatusOr<TrainerSetup> MakeTrainerSetup(const v1::Start& start,
   setup.generation = start.generation();
   setup.rank = start.rank();
   setup.world = start.world();
+  setup.local_rank = LocalRank(start);
   setup.listen_host = start.listen_host();
   setup.output_dir = start.output_dir();
   setup.threads = std::max(1, start.threads());

@@ -4,6 +4,8 @@
 // What a rank is told to run, checked: the plain form of the agent's Start
 // message. Made once, read by every part of the loop. Plain data.
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <string>
 
@@ -19,10 +21,13 @@ struct TrainerSetup {
   int64_t generation = 0;
   int rank = 0;
   int world = 1;
+  int local_rank = 0;  // place among the ranks of its node
   jobspec::JobSpec spec;
   std::string listen_host;
   std::string output_dir;
   int threads = 1;
+  // Where tensors stand; set by the process once it has one of its own.
+  c10::Device device = c10::kCPU;
 };
 
 // INVALID_ARGUMENT with the numbers: the job breaks a rule, or rank, world and

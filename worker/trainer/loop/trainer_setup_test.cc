@@ -1,5 +1,7 @@
 #include "worker/trainer/loop/trainer_setup.h"
 
+#include <utility>
+
 #include "gtest/gtest.h"
 #include "wire/job_spec_proto.h"
 #include "worker/trainer/loop/testing/small_job.h"
@@ -29,6 +31,17 @@ TEST(TrainerSetupTest, AGoodStartIsTakenOver) {
   EXPECT_EQ(setup->world, 3);
   EXPECT_EQ(setup->spec.model.width, 32);
   EXPECT_EQ(setup->threads, 1);
+}
+
+TEST(TrainerSetupTest, ARankKnowsItsPlaceOnItsNode) {
+  for (const auto& [rank, place] : {std::pair{0, 0}, {1, 1}, {2, 0}}) {
+    v1::Start start = GoodStart();
+    start.set_rank(rank);
+    const auto setup = MakeTrainerSetup(start, rank);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    EXPECT_EQ(setup->local_rank, place) << rank;
+    EXPECT_TRUE(setup->device.is_cpu());
+  }
 }
 
 TEST(TrainerSetupTest, RanksThatDoNotFitAreRefused) {

@@ -132,7 +132,7 @@ at::Tensor Decoder::AddNorm(const std::string& name) {
 }
 
 at::Tensor Decoder::Register(const std::string& name, at::Tensor value) {
-  value.requires_grad_(true);
+  value = value.to(config_.device).requires_grad_(true);
   parameters_.push_back({name, value});
   return value;
 }
@@ -140,10 +140,12 @@ at::Tensor Decoder::Register(const std::string& name, at::Tensor value) {
 at::Tensor Decoder::Forward(const PackedShard& shard,
                             SequenceAttention& attention,
                             const ForwardOptions& options) {
-  const Pass pass{&attention,
-                  MakeRotaryTable(shard.positions_T, head_dim_,
-                                  config_.rope_theta, config_.dtype)};
-  at::Tensor x_TW = at::embedding(embedding_, shard.tokens_T);
+  RotaryTable rotary = MakeRotaryTable(shard.positions_T, head_dim_,
+                                       config_.rope_theta, config_.dtype);
+  rotary = {rotary.cos.to(config_.device), rotary.sin.to(config_.device)};
+  const Pass pass{&attention, std::move(rotary)};
+  at::Tensor x_TW =
+      at::embedding(embedding_, shard.tokens_T.to(config_.device));
   for (int i = 0; i < config_.layers; ++i) {
     const DecoderLayer* layer = &layers_[i];
     if (i < options.recompute_layers) {
@@ -158,7 +160,8 @@ at::Tensor Decoder::Forward(const PackedShard& shard,
     }
   }
   x_TW = RmsNorm(x_TW, final_norm_, config_.norm_epsilon);
-  return at::cross_entropy_loss(at::linear(x_TW, head_), shard.targets_T, {},
+  return at::cross_entropy_loss(at::linear(x_TW, head_),
+                                shard.targets_T.to(config_.device), {},
                                 kSumReduction, data::kIgnoredTarget);
 }
 

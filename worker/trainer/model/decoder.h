@@ -29,6 +29,8 @@ struct DecoderConfig {
   AttentionMask attention = AttentionMask::kCausal;
   // at::kFloat or at::kDouble.
   at::ScalarType dtype = at::kFloat;
+  // Where parameters stand and passes run.
+  at::Device device = at::kCPU;
 };
 
 // The width of the MLP that a config means.

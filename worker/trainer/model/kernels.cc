@@ -11,6 +11,8 @@
 #include <cmath>
 #include <vector>
 
+#include "worker/trainer/model/device_kernels.h"
+
 namespace evenstep::trainer {
 namespace {
 
@@ -172,6 +174,7 @@ class RotateFunction : public torch::autograd::Function<RotateFunction> {
 
 at::Tensor RmsNorm(const at::Tensor& x_TW, const at::Tensor& weight_W,
                    double epsilon) {
+  if (!x_TW.is_cpu()) return RmsNormByOps(x_TW, weight_W, epsilon);
   return RmsNormFunction::apply(x_TW, weight_W, epsilon);
 }
 
@@ -207,6 +210,7 @@ RotaryTable MakeRotaryTable(const at::Tensor& positions_T, int64_t dim,
 }
 
 at::Tensor Rotate(const at::Tensor& x_TND, const RotaryTable& table) {
+  if (!x_TND.is_cpu()) return RotateByOps(x_TND, table);
   return RotateFunction::apply(x_TND, table.cos, table.sin);
 }
 

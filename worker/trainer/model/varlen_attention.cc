@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "worker/trainer/model/attention_block.h"
+#include "worker/trainer/model/device_kernels.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -87,6 +88,9 @@ at::Tensor VarlenAttention(const at::Tensor& q_SHD, const at::Tensor& k_SGD,
                            const at::Tensor& v_SGD,
                            const std::vector<int64_t>& lengths,
                            AttentionMask mask) {
+  if (HasFlashVarlenAttention(q_SHD)) {
+    return FlashVarlenAttention(q_SHD, k_SGD, v_SGD, lengths, mask);
+  }
   return VarlenAttentionFunction::apply(q_SHD, k_SGD, v_SGD, lengths, mask);
 }
 

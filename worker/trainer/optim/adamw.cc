@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "worker/trainer/model/device_kernels.h"
+#include "worker/trainer/optim/update_by_ops.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -22,17 +24,6 @@ double SquareSum(const at::Tensor& x) {
   }
   return sum;
 }
-
-// What one update of one parameter needs beside its tensors.
-struct UpdateFactors {
-  double gradient_scale = 1;  // of clipping
-  double beta1 = 0;
-  double beta2 = 0;
-  double decay = 1;              // 1 - lr * weight decay
-  double step_size = 0;          // lr / (1 - beta1^t)
-  double square_correction = 1;  // 1 / (1 - beta2^t)
-  double epsilon = 0;
-};
 
 template <typename T>
 void UpdateParameter(const UpdateFactors& f, const T* gradient, int64_t count,
@@ -64,6 +55,10 @@ absl::StatusOr<double> GradientNorm(
     if (!gradient.defined() || !gradient.is_contiguous()) {
       return absl::InternalError(
           absl::StrCat(p.name, " has no dense gradient in step ", step));
+    }
+    if (!gradient.is_cpu()) {
+      sum += SquareSumByOps(gradient);
+      continue;
     }
     sum += gradient.scalar_type() == at::kDouble ? SquareSum<double>(gradient)
                                                  : SquareSum<float>(gradient);
@@ -107,6 +102,11 @@ absl::StatusOr<UpdateResult> AdamW::Update(int64_t step) {
     factors.decay = value.dim() < 2
                         ? 1.0
                         : 1.0 - result.learning_rate * options_.weight_decay;
+    if (!value.is_cpu()) {
+      UpdateByOps(factors, value.grad(), states_[i].mean, states_[i].square,
+                  value);
+      continue;
+    }
     const auto update = [&](auto zero) {
       using T = decltype(zero);
       UpdateParameter<T>(factors, value.grad().const_data_ptr<T>(),

@@ -1,10 +1,12 @@
 #include "worker/trainer/optim/adamw.h"
 
-#include <ATen/ops/tensor.h>
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+
+#include "worker/trainer/optim/update_by_ops.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -118,6 +120,35 @@ TEST(AdamWTest, ANotFiniteGradientChangesNothing) {
 TEST(AdamWTest, AMissingGradientIsAnError) {
   AdamW optimizer({Parameter({1.0}, true)}, Options());
   EXPECT_EQ(optimizer.Update(0).status().code(), absl::StatusCode::kInternal);
+}
+
+// What a device runs, against the loop for the host: two updates.
+TEST(AdamWTest, OperatorsUpdateAsTheLoopDoes) {
+  AdamWOptions options = Options();
+  options.clip = 0;
+  NamedParameter by_loop = Parameter({1.0, -2.0, 3.0}, true);
+  AdamW optimizer({by_loop}, options);
+  const at::Tensor value = by_loop.value.detach().clone();
+  const at::Tensor mean = at::zeros_like(value);
+  const at::Tensor square = at::zeros_like(value);
+  for (int step = 0; step < 2; ++step) {
+    by_loop.value.mutable_grad() = at::full_like(value, 0.5 - step);
+    const auto update = optimizer.Update(step);
+    ASSERT_TRUE(update.ok()) << update.status();
+    UpdateFactors factors;
+    factors.beta1 = options.beta1;
+    factors.beta2 = options.beta2;
+    factors.step_size =
+        update->learning_rate / (1.0 - std::pow(options.beta1, step + 1));
+    factors.square_correction = 1.0 / (1.0 - std::pow(options.beta2, step + 1));
+    factors.epsilon = options.epsilon;
+    factors.decay = value.dim() < 2
+                        ? 1.0
+                        : 1.0 - update->learning_rate * options.weight_decay;
+    UpdateByOps(factors, by_loop.value.grad(), mean, square, value);
+    EXPECT_LT(at::sub(value, by_loop.value.detach()).abs().max().item<double>(),
+              1e-12);
+  }
 }
 
 TEST(ScheduleTest, WarmUpIsLinearAndEndsAtThePeak) {

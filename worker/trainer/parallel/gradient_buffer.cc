@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "worker/trainer/model/device_kernels.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -31,7 +32,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedParameter>& parameters)
     : parameters_(parameters) {
   int64_t count = 0;
   for (const NamedParameter& p : parameters_) count += p.value.numel();
-  flat_ = at::zeros({count}, parameters_.front().value.scalar_type());
+  flat_ = at::zeros({count}, parameters_.front().value.options());
   int64_t start = 0;
   for (NamedParameter& p : parameters_) {
     p.value.mutable_grad() =
@@ -43,6 +44,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedParameter>& parameters)
 void GradientBuffer::Zero() { flat_.zero_(); }
 
 int64_t GradientBuffer::CountNotFinite() const {
+  if (!flat_.is_cpu()) return CountNotFiniteByOps(flat_);
   return flat_.scalar_type() == at::kDouble
              ? CountNotFiniteValues<double>(flat_)
              : CountNotFiniteValues<float>(flat_);

@@ -106,20 +106,27 @@ TEST(PublishedCostsTest, FlexSpConstantsAreTheTablesOwn) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(PublishedCostsTest, EveryModelPlansAStepOn32Ranks) {
+TEST(PublishedCostsTest, EveryModelPlansAStepOn32RanksByEveryPolicy) {
   for (const std::string& name : PublishedCostNames()) {
     auto costs = FindPublishedCosts(name);
     ASSERT_TRUE(costs.ok());
-    EXPECT_FALSE(costs->source.empty());
     PlanRequest request =
-        testing::SimpleRequest(32, 0, {20000, 9000, 3000, 1000, 700, 200});
+        testing::SimpleRequest(32, 0, {20000, 9000, 3000, 1600, 1600, 1600});
+    for (Sample& sample : request.samples) {
+      sample.frames = sample.height = 10;
+      sample.width = sample.length / 100;
+    }
     request.cluster.ranks_per_node = {8, 8, 8, 8};
     request.model = costs->model;
     request.time = costs->time;
     request.memory = costs->memory;
-    auto plan = MakePlan(request);
-    ASSERT_TRUE(plan.ok()) << name << ": " << plan.status();
-    EXPECT_TRUE(CheckPlan(request, *plan).ok()) << name;
+    for (Policy policy : {Policy::kStatic, Policy::kBalanced, Policy::kPacked,
+                          Policy::kBucket, Policy::kDcpIntra, Policy::kEven}) {
+      request.options.policy = policy;
+      auto plan = MakePlan(request);
+      ASSERT_TRUE(plan.ok()) << name << ": " << plan.status();
+      EXPECT_TRUE(CheckPlan(request, *plan).ok()) << CheckPlan(request, *plan);
+    }
   }
 }
 

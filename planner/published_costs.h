@@ -3,8 +3,9 @@
 
 // Cost constants that others published, and models put together from them, for
 // tests, comparisons and `evenstep plan`. Never used for a real job unless it
-// asks for them by name. Every constant's source stands beside it in
-// published_costs.cc. Stateless.
+// asks for them by name. Every constant's source stands beside it in its file,
+// planner/models/NAME.yaml (format: cost_file.h), which is part of the binary.
+// Stateless.
 
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ struct PublishedCosts {
 };
 
 // flexsp-7b-a100, flexsp-13b-a100, flexsp-30b-a100: as published, a round of
-// ZeRO-3 as the fixed cost. h200-1.2b-1d, h200-5b-1d: text models on H200s.
-// NOT_FOUND names the known ones.
+// ZeRO-3 as the fixed cost. h200-1.2b-1d, h200-5b-1d: text models on H200s;
+// h200-1.2b-2d, h200-5b-2d: video models. NOT_FOUND names the known ones.
 absl::StatusOr<PublishedCosts> FindPublishedCosts(absl::string_view name);
 
 std::vector<std::string> PublishedCostNames();

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "planner/bucket_shapes.h"
 #include "planner/buckets.h"
 #include "planner/degrees.h"
 #include "planner/fits.h"
@@ -20,56 +20,10 @@
 namespace evenstep::planner {
 namespace {
 
-// How the micro-batches of one bucket run.
-struct Shape {
-  int degree = 1;
-  LayerCounts recompute_layers;
-  int64_t batch = 1;  // samples
-  int64_t ns = 0;     // of one micro-batch, by the profile
-};
-
 struct Work {
-  Shape shape;
+  BucketShape shape;
   std::vector<std::vector<int>> micro_batches;
 };
-
-class Profile {
- public:
-  explicit Profile(const PolicyInput& input) : input_(input) {}
-
-  // 0 if the degree cannot run such a sample at all.
-  int64_t MostSamples(int degree, const LayerCounts& layers,
-                      const Sample& sample) const {
-    if (!CanShare(SplitFor(input_.request.model, degree), sample)) return 0;
-    return TokensPerRank(input_.request, layers, degree) * degree /
-           input_.costs.SizeAt(degree, sample).tokens;
-  }
-  Shape Measure(const BlockClass& block_class, const LayerCounts& layers,
-                int64_t batch, const Sample& sample) const {
-    const BatchSize size = input_.costs.SizeAt(block_class.degree, sample);
-    return {block_class.degree, layers, batch,
-            input_.costs.WithRecompute(layers).MicroBatchNs(block_class,
-                                                            size.Times(batch))};
-  }
-  // Rank-time of a sample is what a bucket's throughput is measured by.
-  static bool IsBetter(const Shape& a, const Shape& b) {
-    return int128{a.degree} * a.ns * b.batch <
-           int128{b.degree} * b.ns * a.batch;
-  }
-
- private:
-  const PolicyInput& input_;
-};
-
-// One class of blocks per legal degree: within a node, if there are such.
-std::vector<BlockClass> ClassPerDegree(const PlanRequest& request) {
-  std::vector<BlockClass> classes = BlockClasses(request);
-  const auto twins = std::unique(
-      classes.begin(), classes.end(),
-      [](const auto& a, const auto& b) { return a.degree == b.degree; });
-  classes.erase(twins, classes.end());
-  return classes;
-}
 
 std::vector<std::vector<int>> CutIntoBatches(const std::vector<int>& samples,
                                              int64_t batch) {
@@ -153,48 +107,14 @@ std::vector<Placement> PlaceInRounds(std::vector<Work> works, int num_ranks) {
   return placements;
 }
 
-// The shape of a bucket with the best throughput, modes from `modes`.
-Shape BestShape(const PolicyInput& input, const Bucket& bucket,
-                const std::vector<LayerCounts>& modes) {
-  const Profile profile(input);
-  const Sample& sample = bucket.profiled;
-  std::optional<Shape> best;
-  for (const BlockClass& block_class : ClassPerDegree(input.request)) {
-    int64_t tried = 0;
-    for (const LayerCounts& layers : modes) {
-      const int64_t batch = std::min<int64_t>(
-          profile.MostSamples(block_class.degree, layers, sample),
-          bucket.samples.size());
-      // More recompute only where it makes room for more.
-      if (batch <= tried) continue;
-      tried = batch;
-      const Shape shape = profile.Measure(block_class, layers, batch, sample);
-      if (!best.has_value() || Profile::IsBetter(shape, *best)) best = shape;
-    }
-  }
-  return *best;
-}
-
-// The least recompute with which some degree holds the longest of every bucket.
-LayerCounts LeastModeThatHolds(const PlanRequest& request,
-                               const std::vector<Bucket>& buckets) {
-  const std::vector<LayerCounts> modes = RecomputeModes(request);
-  for (const LayerCounts& layers : modes) {
-    if (std::all_of(buckets.begin(), buckets.end(), [&](const Bucket& bucket) {
-          return FitsSomeDegree(request, layers, bucket.profiled);
-        })) {
-      return layers;
-    }
-  }
-  return modes.back();
-}
-
 std::vector<Placement> PlaceByBucket(const PolicyInput& input,
                                      const std::vector<Bucket>& buckets,
                                      const std::vector<LayerCounts>& modes) {
   std::vector<Work> works;
   for (const Bucket& bucket : buckets) {
-    const Shape shape = BestShape(input, bucket, modes);
+    const BucketShape shape =
+        BestShape(input.request, input.costs, bucket, modes,
+                  static_cast<int64_t>(bucket.samples.size()));
     works.push_back({shape, CutIntoBatches(bucket.samples, shape.batch)});
   }
   std::stable_sort(works.begin(), works.end(),
@@ -214,24 +134,13 @@ absl::StatusOr<std::vector<Placement>> PlaceAtOneDegree(
   PlanRequest request = input.request;
   request.options.recompute_layers = layers;
   EVENSTEP_ASSIGN_OR_RETURN(const int degree, StaticDegree(request));
-  const Profile profile(input);
   const std::vector<Bucket> buckets = DivideIntoBuckets(input.request);
-  const BlockClass block_class = input.costs.ClassOf({0, degree});
-  const int64_t target_ns =
-      profile.Measure(block_class, layers, 1, buckets[0].profiled).ns;
+  const std::vector<BucketShape> shapes =
+      EvenShapes(input.request, input.costs, buckets, degree, layers);
   const int num_replicas = request.cluster.num_ranks() / degree;
   std::vector<Placement> placements;
-  for (const Bucket& bucket : buckets) {
-    int64_t batch = std::min<int64_t>(
-        std::max<int64_t>(1,
-                          profile.MostSamples(degree, layers, bucket.profiled)),
-        bucket.samples.size());
-    while (batch > 1 &&
-           profile.Measure(block_class, layers, batch, bucket.profiled).ns >
-               target_ns) {
-      batch -= (batch + 7) / 8;
-    }
-    for (auto& samples : CutIntoBatches(bucket.samples, batch)) {
+  for (size_t k = 0; k < buckets.size(); ++k) {
+    for (auto& samples : CutIntoBatches(buckets[k].samples, shapes[k].batch)) {
       const int order = static_cast<int>(placements.size());
       const int first_rank = order % num_replicas * degree;
       placements.push_back({{first_rank, degree},

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "planner/degrees.h"
-#include "planner/fits.h"
+#include "planner/checker_formulas.h"
+#include "planner/memory_model.h"
 #include "planner/planner.h"
 #include "planner/testing/corruptions.h"
 #include "planner/testing/random_request.h"
@@ -22,43 +22,80 @@ constexpr Policy kPolicies[] = {Policy::kStatic,   Policy::kBalanced,
                                 Policy::kDcpInter, Policy::kDcpIntra};
 constexpr uint64_t kNumRequests = 2000;
 
-// What the longest sample, or for a static degree the run, needs at the widest.
-bool ShouldFit(const PlanRequest& request) {
-  int64_t longest = 0;
-  for (const Sample& sample : request.samples) {
-    longest = std::max(longest, sample.length);
+// By the checker's own formulas.
+bool FitsAt(const PlanRequest& request, int index, int degree,
+            const LayerCounts& mode) {
+  MicroBatch batch;
+  batch.degree = degree;
+  batch.samples = {index};
+  batch.recompute_layers = mode;
+  if (auto sharing = checker::SharingAt(request.model, degree)) {
+    batch.sp_mode = sharing->mode;
   }
-  int64_t tokens_per_rank = MostTokensPerRank(request);
+  const auto padded = checker::PaddedTokensOf(request, batch);
+  return padded.has_value() &&
+         *padded / degree <= checker::TokensARankHolds(request, batch);
+}
+
+bool EverySampleFitsSomewhere(const PlanRequest& request) {
+  const std::vector<LayerCounts> modes = RecomputeModes(request);
+  for (size_t i = 0; i < request.samples.size(); ++i) {
+    bool fits = false;
+    for (int degree : LegalDegrees(request)) {
+      for (const LayerCounts& mode : modes) {
+        fits = fits || FitsAt(request, static_cast<int>(i), degree, mode);
+      }
+    }
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// All samples, and the longest of the run, at one degree and in one mode.
+bool OneDegreeFits(PlanRequest request, const LayerCounts& mode) {
+  if (request.run.max_length > 0) {
+    request.samples.push_back({-1, request.run.max_length, 0});
+  }
+  for (int degree : LegalDegrees(request)) {
+    bool fits = true;
+    for (size_t i = 0; i < request.samples.size() && fits; ++i) {
+      fits = FitsAt(request, static_cast<int>(i), degree, mode);
+    }
+    if (fits) return true;
+  }
+  return false;
+}
+
+bool ShouldFit(const PlanRequest& request) {
+  const std::vector<LayerCounts> modes = RecomputeModes(request);
   switch (request.options.policy) {
     case Policy::kEven:
     case Policy::kDcpInter:
     case Policy::kDcpIntra:
-      break;
+      return EverySampleFitsSomewhere(request);
     case Policy::kBucketTuned:
-      longest = std::max(longest, request.run.max_length);
-      break;
+      return std::any_of(modes.begin(), modes.end(), [&](const auto& mode) {
+        return OneDegreeFits(request, mode);
+      });
     case Policy::kBucket:
-      longest = std::max(longest, request.run.max_length);
-      tokens_per_rank = TokensPerRank(request, RecomputeModes(request).back());
-      break;
+      return OneDegreeFits(request, modes.back());
     default:
-      longest = std::max(longest, request.run.max_length);
-      tokens_per_rank =
-          TokensPerRank(request, request.options.recompute_layers);
+      return OneDegreeFits(request, request.options.recompute_layers);
   }
-  return longest <= tokens_per_rank * LegalDegrees(request).back();
 }
 
 // Every sync mode and block shape in turn.
 PlanRequest RandomRequestOf(uint64_t seed) {
   PlanRequest request = testing::RandomRequest(seed, {});
+  if (seed % 10 != 0) request.options.work_budget = 500;
   request.options.sync =
       seed % 2 == 0 ? SyncMode::kPerStep : SyncMode::kPerRound;
   request.options.blocks =
       seed % 3 == 0 ? BlockShape::kContiguous : BlockShape::kAligned;
+  if (seed % 5 == 3) return testing::AsVideo(request, seed);
   if (seed % 4 == 1) request = testing::WithRecomputeChoices(request);
+  if (seed % 5 == 2) request = testing::WithSpModes(request, seed);
   if (seed % 7 == 0) request.options.max_groups_per_rank = 1 + seed % 3;
-  if (seed % 10 != 0) request.options.work_budget = 500;
   return request;
 }
 

@@ -121,6 +121,102 @@ PlanRequest WithRecomputeChoices(PlanRequest request) {
   return request;
 }
 
+namespace {
+
+std::vector<TimeModel::CollectiveCost> RandomCollective(Dice& dice,
+                                                        double most_ns) {
+  std::vector<TimeModel::CollectiveCost> costs;
+  for (int degree = 2; degree <= 16 && !dice.OneIn(4); degree *= 2) {
+    costs.push_back({degree, dice.Fraction() * most_ns});
+  }
+  return costs;
+}
+
+void DrawNetwork(Dice& dice, TimeModel& time) {
+  time.gather = RandomCollective(dice, 2e4);
+  if (dice.OneIn(2)) time.collective_across = RandomCollective(dice, 3e5);
+  if (dice.OneIn(2)) time.gather_across = RandomCollective(dice, 6e4);
+  if (dice.OneIn(2)) time.collective_latency_across_ns = dice.Between(0, 9999);
+}
+
+LayerTime RandomLayerTime(Dice& dice) {
+  LayerTime time;
+  time.linear_ns_per_token = dice.Fraction() * 1e5;
+  time.quadratic_ns_per_token2 = dice.OneIn(4) ? 0 : dice.Fraction() * 20;
+  if (dice.OneIn(2)) return time;
+  time.attention_ns_per_token = time.linear_ns_per_token * dice.Fraction();
+  time.sharded_attention_ns_per_token = dice.Fraction() * 1e5;
+  return time;
+}
+
+// A clip of at most about `most` tokens.
+Sample RandomClip(Dice& dice, int64_t most) {
+  Sample clip;
+  clip.frames = dice.OneIn(4) ? 1 : dice.Between(1, 40);
+  clip.frames = std::min(clip.frames, most);
+  const int64_t most_patches = std::max<int64_t>(1, most / clip.frames);
+  clip.height = dice.Between(1, std::min<int64_t>(30, most_patches));
+  clip.width =
+      dice.Between(1, std::max<int64_t>(1, most_patches / clip.height));
+  clip.length = clip.frames * clip.height * clip.width;
+  return clip;
+}
+
+}  // namespace
+
+PlanRequest WithSpModes(PlanRequest request, uint64_t seed) {
+  Dice dice(seed * 7919 + 1);
+  for (SpMode mode : {SpMode::kUlysses, SpMode::kKvGather, SpMode::kBoth}) {
+    if (dice.OneIn(2)) request.model.sp_modes.push_back(mode);
+  }
+  request.model.expand_kv_heads = dice.OneIn(3);
+  TimeModel& time = request.time;
+  DrawNetwork(dice, time);
+  time.head_ns_per_token = dice.Fraction() * 2e4;
+  time.attention_ns_per_token = time.linear_ns_per_token * dice.Fraction();
+  time.sharded_attention_ns_per_token = dice.Fraction() * 5e4;
+  request.memory.gathered_bytes_per_token = dice.Between(0, 8);
+  return request;
+}
+
+PlanRequest AsVideo(PlanRequest request, uint64_t seed) {
+  Dice dice(seed * 104729 + 2);
+  ModelShape& model = request.model;
+  model.spatial_layers = static_cast<int>(dice.Between(0, 12));
+  model.temporal_layers =
+      static_cast<int>(dice.Between(model.spatial_layers == 0 ? 1 : 0, 12));
+  if (dice.OneIn(3)) model.sp_modes.push_back(SpMode::kUlysses);
+  if (model.sp_modes.empty() || dice.OneIn(2)) {
+    model.sp_modes.push_back(SpMode::kSwitch);
+  }
+  if (dice.OneIn(2)) model.max_switch_degree = 1 << dice.Between(0, 4);
+  DrawNetwork(dice, request.time);
+  request.time.spatial = RandomLayerTime(dice);
+  request.time.temporal = RandomLayerTime(dice);
+  const int64_t most = request.memory.tokens_per_rank *
+                       (dice.OneIn(3) ? request.cluster.num_ranks() : 1);
+  for (Sample& sample : request.samples) {
+    const int64_t id = sample.id;
+    sample = RandomClip(dice, most);
+    sample.id = id;
+    sample.trained_tokens = sample.length;
+  }
+  request.run.max_length = 0;
+  request.options.recompute_layers = 0;
+  if (dice.OneIn(2)) return request;
+  const LayerCounts all = model.layers();
+  request.options.recompute_choices = {
+      LayerCounts(0, 0), LayerCounts(all[0], 0), LayerCounts(0, all[1]), all};
+  MemoryModel& memory = request.memory;
+  memory.spatial = {30, 2};
+  memory.temporal = {20, 3};
+  memory.head_bytes_per_token = 5;
+  memory.activation_bytes =
+      memory.tokens_per_rank * (30 * all[0] + 20 * all[1] + 5);
+  memory.tokens_per_rank = 0;
+  return request;
+}
+
 PlanRequest SimpleRequest(int num_ranks, int64_t tokens_per_rank,
                           const std::vector<int64_t>& lengths) {
   PlanRequest request;

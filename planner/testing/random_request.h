@@ -24,6 +24,14 @@ PlanRequest RandomRequest(uint64_t seed, const RequestLimits& limits);
 // nothing recomputed, and recompute left to the planner: none, half, all.
 PlanRequest WithRecomputeChoices(PlanRequest request);
 
+// The same request with modes of sequence parallelism drawn, a cost for gathers
+// and for crossing nodes, a head, and attention that sharding does not divide.
+PlanRequest WithSpModes(PlanRequest request, uint64_t seed);
+
+// The same cluster and options with a video model and as many clips: single
+// frames, odd shapes and long ones. Memory stays what it was.
+PlanRequest AsVideo(PlanRequest request, uint64_t seed);
+
 // The simplest request: one node, nominal speed, a power of two of heads, 1 ms
 // a token, samples with ids from 0 and all tokens trained.
 PlanRequest SimpleRequest(int num_ranks, int64_t tokens_per_rank,

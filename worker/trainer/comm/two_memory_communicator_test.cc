@@ -22,25 +22,24 @@ class TwoMemoryFabric : public SuiteFabric {
   explicit TwoMemoryFabric(absl::Duration timeout) : hub_(timeout) {}
   absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
       int /*rank*/) override {
-    return MakeTwoMemoryFactory({.host = hub_.MakeFactory(),
-                                 .device = hub_.MakeFactory(),
-                                 .is_on_device = [](const void*) {
-                                   return false;
-                                 }});
+    return MakeTwoMemoryFactory(
+        {.host = hub_.MakeFactory(),
+         .device = hub_.MakeFactory(),
+         .is_on_device = [](const void*) { return false; }});
   }
 
  private:
   InProcessHub hub_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    TwoMemories, CommunicatorTest,
-    ::testing::Values(SuiteBackEnd{"TwoMemories",
-                                   [](absl::Duration timeout) {
-                                     return std::unique_ptr<SuiteFabric>(
-                                         new TwoMemoryFabric(timeout));
-                                   },
-                                   /*names_disagreement=*/true}));
+INSTANTIATE_TEST_SUITE_P(TwoMemories, CommunicatorTest,
+                         ::testing::Values(SuiteBackEnd{
+                             "TwoMemories",
+                             [](absl::Duration timeout) {
+                               return std::unique_ptr<SuiteFabric>(
+                                   new TwoMemoryFabric(timeout));
+                             },
+                             /*names_disagreement=*/true}));
 
 TEST(TwoMemoryTest, EachCallGoesWhereItsMemoryIs) {
   InProcessHub hub;

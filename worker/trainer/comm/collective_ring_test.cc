@@ -69,10 +69,10 @@ TEST(CollectiveRingTest, AnEntrySaysHowItEnded) {
             "DEADLINE_EXCEEDED after 20ms, 2s ago");
 }
 
-// Rank 1 never comes. Rank 0's ring names the call, its number and its bytes,
+// Rank 1 leaves. Rank 0's ring names the call, its number and its bytes,
 // and the failure is dumped once however many groups it reaches.
-TEST(CollectiveRingTest, ATimeOutIsDumpedOnceWithWhatTheRankWaitedIn) {
-  InProcessHub hub(absl::Milliseconds(50));
+TEST(CollectiveRingTest, AFailureIsDumpedOnceWithWhatTheRankWaitedIn) {
+  InProcessHub hub;
   CollectiveRing rings[2];
   const auto statuses = testing::RunRanks(2, [&](int rank) -> absl::Status {
     auto factory = MakeRecordingFactory(hub.MakeFactory(), &rings[rank]);
@@ -80,7 +80,6 @@ TEST(CollectiveRingTest, ATimeOutIsDumpedOnceWithWhatTheRankWaitedIn) {
     EVENSTEP_RETURN_IF_ERROR(pair->Barrier());
     if (rank == 1) return absl::OkStatus();
     std::vector<float> values(10);
-    // Its peer may leave, which is another error, or not come in time.
     const absl::Status status = pair->AllReduceSum(absl::MakeSpan(values));
     EXPECT_FALSE(status.ok());
     pair->Abort("after that");

@@ -49,7 +49,7 @@ TEST(InProcessCommunicatorTest, ALetterOfAnotherSizeIsNamedOnBothSides) {
 }
 
 TEST(InProcessCommunicatorTest, AMessageToARankThatNeverComesTimesOut) {
-  InProcessHub hub(absl::Milliseconds(50));
+  InProcessHub hub(absl::Milliseconds(500));
   const auto statuses = testing::RunRanks(2, [&](int rank) -> absl::Status {
     auto factory = hub.MakeFactory();
     EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));

@@ -45,6 +45,14 @@ lint:
 cuda: setup
 	@.ci/cuda.sh
 
+# The 32-H200 study: prints both tables, writes build/bench/study.md.
+bench-study: setup
+	@mkdir -p build/bench
+	@cmake --preset release >build/configure.log 2>&1 || \
+	  { cat build/configure.log; exit 1; }
+	@cmake --build $(BUILD) -j$(JOBS) --target planner_study
+	@$(BUILD)/bin/planner_study | tee build/bench/study.md
+
 # bench-planner: prints a table, writes build/bench/planner.json.
 bench-%: setup
 	@mkdir -p build/bench

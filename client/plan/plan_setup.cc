@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "planner/cost_file.h"
 #include "planner/memory_model.h"
 #include "planner/validate.h"
 
@@ -21,6 +22,7 @@ using planner::PlanRequest;
 // kind of a video model.
 constexpr int kTextSteps = 4;
 constexpr int kVideoSteps = 2;
+constexpr int64_t kMaxCostFileBytes = 1 << 20;
 
 absl::Status AddRankSpeeds(const std::map<int, double>& rank_speed,
                            planner::Cluster* cluster) {
@@ -120,7 +122,19 @@ absl::Status CheckNumbers(const PlanSetup& setup) {
 absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs) {
   auto published = planner::FindPublishedCosts(costs);
   if (published.ok()) return published;
-  return absl::InvalidArgumentError(published.status().message());
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(costs, kMaxCostFileBytes);
+  if (absl::IsNotFound(text.status())) {
+    return absl::InvalidArgumentError(absl::StrCat(published.status().message(),
+                                                   "; nor is there such a "
+                                                   "file"));
+  }
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  EVENSTEP_ASSIGN_OR_RETURN(planner::PublishedCosts parsed,
+                            planner::ParseCosts(*text, costs));
+  if (parsed.name.empty()) parsed.name = costs;
+  if (parsed.source.empty()) parsed.source = "a file";
+  return parsed;
 }
 
 absl::StatusOr<std::vector<int>> NodesOf(const PlanSetup& setup) {

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "planner/memory_model.h"
 #include "planner/planner.h"
@@ -114,6 +118,45 @@ TEST(PlanSetupTest, AbsurdNumbersAreRefused) {
   setup.recompute = RecomputeChoice::kFixed;
   setup.recompute_layers = 1000;
   EXPECT_THAT(BuildError(setup), HasSubstr("1000"));
+}
+
+TEST(PlanSetupTest, ACostFileIsReadAndWhatItLacksIsNamed) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() /
+       ("plan_setup." + std::to_string(getpid()) + ".yaml"))
+          .string();
+  std::ofstream(path)
+      << "name: mine\n"
+         "model: {num_layers: 4, width: 256, heads: 4}\n"
+         "time: {micro_batch_fixed_ns: 0, linear_ns_per_token: 1000, "
+         "quadratic_ns_per_token2: 0}\n"
+         "memory: {tokens_per_rank: 4096}\n";
+  const auto costs = LoadCosts(path);
+  ASSERT_TRUE(costs.ok()) << costs.status();
+  EXPECT_EQ(costs->name, "mine");
+  EXPECT_EQ(costs->memory.tokens_per_rank, 4096);
+  std::ofstream(path) << "time: {linear_ns_per_token: fast}\n";
+  const auto wrong = LoadCosts(path);
+  std::filesystem::remove(path);
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(wrong.status().message(), HasSubstr("model"));
+}
+
+TEST(PlanSetupTest, VideoSamplesReachAVideoModelAndTheirTokensATextModel) {
+  const std::vector<data::LengthDraw> clips = {{432000, 120, 45, 80}};
+  PlanSetup setup;
+  setup.costs = "h200-1.2b-2d";
+  setup.num_gpus = 32;
+  auto video = BuildRequest(setup, *LoadCosts(setup.costs), clips);
+  ASSERT_TRUE(video.ok()) << video.status();
+  EXPECT_EQ(video->samples[0].frames, 120);
+  EXPECT_EQ(planner::RecomputeModes(*video).size(), 9u);
+  auto text = BuildRequest(setup, *LoadCosts("h200-1.2b-1d"), clips);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->samples[0].frames, 0);
+  EXPECT_EQ(text->samples[0].length, 432000);
+  auto no_frames = BuildRequest(setup, *LoadCosts(setup.costs), {{8, 0, 0, 0}});
+  EXPECT_THAT(no_frames.status().message(), HasSubstr("frames"));
 }
 
 TEST(PlanSetupTest, UnknownCostsNameTheKnownOnes) {

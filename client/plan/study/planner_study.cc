@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto say = [](const std::string& text) { std::cerr << text << std::endl; };
-  std::cout << ToMarkdown(evenstep::plan::RunEqualSamples(constants, say));
+  std::cout << ToMarkdown(RunAsPublished(constants, say)) << "\n"
+            << ToMarkdown(RunEqualSamples(constants, say));
   return std::cout.good() ? 0 : 1;
 }

@@ -41,6 +41,20 @@ TEST(StudyTest, EvenIsNeverSlowerThanDcpIntraAtEqualSamples) {
   EXPECT_THAT(text, HasSubstr("`even`"));
 }
 
+TEST(StudyTest, FloatingBatchesAreComparedByTheirWork) {
+  StudyConstants constants = SmallStudy();
+  constants.elastic_steps = 2;
+  constants.pool_samples = 256;
+  const StudyTable table = RunAsPublished(constants, [](const auto&) {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  const StudyRow& row = table.rows[0];
+  ASSERT_THAT(row.error, "");
+  EXPECT_DOUBLE_EQ(row.cells[0].speedup.mean, 1);
+  EXPECT_DOUBLE_EQ(row.cells[0].recompute.mean, 1);
+  EXPECT_LT(row.cells.back().recompute.mean, 1);
+  EXPECT_GE(row.worst_even_over_intra, 1);
+}
+
 TEST(StudyTest, AModelThatCannotRunIsSaidInItsRow) {
   StudyConstants constants = SmallStudy();
   constants.models = {"no-such-model"};

@@ -165,7 +165,11 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
     }
     return samples[a].id < samples[b].id;
   });
-  for (int index : order_) lengths_.push_back(samples[index].length);
+  // In order: every level reads them all.
+  std::vector<Sample> sorted;
+  sorted.reserve(samples.size());
+  for (int index : order_) sorted.push_back(samples[index]);
+  for (const Sample& sample : sorted) lengths_.push_back(sample.length);
   const size_t cells = num_levels() * samples.size();
   for (int mode = 0; mode < num_modes(); ++mode) {
     first_level_.insert(first_level_.end(), samples.size(), end_level(mode));
@@ -177,15 +181,17 @@ CostTable::CostTable(const PlanRequest& request, const CostModel& costs)
   rank_ns_.resize(cells);
   alone_ns_.resize(cells);
   for (int level = num_levels() - 1; level >= 0; --level) {
-    FillLevel(request, costs.WithRecompute(recompute_layers(level)), level);
+    FillLevel(request, sorted, costs.WithRecompute(recompute_layers(level)),
+              level);
   }
   for (int i = 0; i < num_samples(); ++i) {
     cheapest_level_.push_back(FindBestLevel(i, INT64_MAX));
   }
 }
 
-void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
-                          int level) {
+void CostTable::FillLevel(const PlanRequest& request,
+                          const std::vector<Sample>& sorted,
+                          const CostModel& costs, int level) {
   const BlockClass& block_class = this->block_class(level);
   const int degree = block_class.degree;
   const int mode = level / num_degrees();
@@ -197,7 +203,7 @@ void CostTable::FillLevel(const PlanRequest& request, const CostModel& costs,
   fixed_ns_[level] = fixed_ns;
   for (int i = 0; i < num_samples(); ++i) {
     const size_t cell = level * order_.size() + i;
-    const Sample& sample = request.samples[order_[i]];
+    const Sample& sample = sorted[i];
     if (!CanShare(split, sample)) {
       tokens_[cell] = kNoRoom;
       sample_ns_[cell] = kTooLongNs;

@@ -99,7 +99,8 @@ class CostTable {
 
  private:
   int FindBestLevel(int i, int64_t limit_ns) const;
-  void FillLevel(const PlanRequest& request, const CostModel& costs, int level);
+  void FillLevel(const PlanRequest& request, const std::vector<Sample>& sorted,
+                 const CostModel& costs, int level);
 
   std::vector<BlockClass> degrees_;
   std::vector<LayerCounts> modes_;

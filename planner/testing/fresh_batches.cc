@@ -97,8 +97,13 @@ PlanRequest RequestFor(const std::vector<int64_t>& lengths,
   }
   request.cluster.ranks_per_node = ranks_per_node;
   request.model = costs.model;
-  // Of any degree, aligned blocks use the powers of two and the world only.
-  for (int degree = 1; degree <= request.cluster.num_ranks(); ++degree) {
+  const int num_ranks = request.cluster.num_ranks();
+  for (int degree = 1; degree <= num_ranks; ++degree) {
+    const bool power_of_two = (degree & (degree - 1)) == 0;
+    // All that aligned blocks can have.
+    if (blocks == BlockShape::kAligned && !power_of_two && degree < num_ranks) {
+      continue;
+    }
     request.model.forced_degrees.push_back(degree);
   }
   request.time = costs.time;

@@ -21,8 +21,11 @@
 //   policies.h      the table of policies; static_policies.cc,
 //                   bucket_policies.cc and even.cc
 //   evaluate.h      placements to a plan with all its numbers; digest.h
-//   checker.cc      a second opinion that shares no code with the above
+//   checker.cc      a second opinion that shares no code with the above, nor
+//                   does checker_formulas.h
 //   simulator.h     a plan on hardware with noise, stragglers, wrong costs
+// Beside it: published_costs.h and cost_file.h (models as YAML), elastic.h (a
+// step drawn from a pool).
 // `even` stands on block_tree.h (why balancing a tree is enough),
 // tree_packing.h, level_fill.h, local_search.h, kicks.h and exact.h; under
 // per_round, and with contiguous blocks, on even_rounds.h: round_packing.h,

@@ -117,6 +117,68 @@ TEST(ValidateTest, CostsThatAreNoCostsAreRefused) {
   }
 }
 
+TEST(ValidateTest, CostsOfKindsHeadsAndGathersThatAreNoCostsAreRefused) {
+  for (double bad : {-1.0, 1e300, std::nan("")}) {
+    PlanRequest request = Good();
+    request.time.head_ns_per_token = bad;
+    ExpectRefused(request, "time.head_ns_per_token");
+    request = Good();
+    request.time.attention_ns_per_token = bad;
+    ExpectRefused(request, "time.attention_ns_per_token");
+    request = Good();
+    request.time.sharded_attention_ns_per_token = bad;
+    ExpectRefused(request, "time.sharded_attention_ns_per_token");
+    request = Good();
+    request.time.temporal.quadratic_ns_per_token2 = bad;
+    ExpectRefused(request, "time.temporal.quadratic_ns_per_token2");
+    request = Good();
+    request.time.gather_across = {{2, bad}};
+    ExpectRefused(request, "time.gather_across of degree 2");
+  }
+}
+
+TEST(ValidateTest, ShapesThatAreNotTheLengthAreRefusedWithTheNumbers) {
+  PlanRequest request = Good();
+  request.samples = {{7, 60, 60, 10, 2, 3}};
+  EXPECT_TRUE(ValidateRequest(request).ok());
+  request.samples[0].width = 4;
+  ExpectRefused(request, "sample 7 has 10 frames of 2 x 4 patches");
+  for (int64_t bad : {int64_t{0}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+    request.samples[0].height = bad;
+    ExpectRefused(request, "sample 7 has 10 frames");
+  }
+  request.samples = {{7, 60, 60}};
+  request.model.spatial_layers = 1;
+  ExpectRefused(request, "sample 7 has no frames");
+}
+
+TEST(ValidateTest, ModesOfAnotherKindOfModelAreRefused) {
+  PlanRequest request = Good();
+  request.model.sp_modes = {SpMode::kSwitch};
+  ExpectRefused(request, "no mode of a text model");
+  request.model.sp_modes = {static_cast<SpMode>(9)};
+  ExpectRefused(request, "has an entry 9");
+  request.model.sp_modes = {SpMode::kKvGather};
+  request.model.spatial_layers = 1;
+  request.samples = {{7, 60, 60, 10, 2, 3}};
+  ExpectRefused(request, "no mode of a video model");
+}
+
+// A million samples are planned; at sixteen recompute choices they would not
+// fit memory, and are refused before anything is allocated for them.
+TEST(ValidateTest, MoreCellsThanTheLimitAreRefused) {
+  PlanRequest request = Good();
+  request.samples.clear();
+  for (int64_t id = 0; id < 1'000'000; ++id)
+    request.samples.push_back({id, 1, 1});
+  EXPECT_TRUE(ValidateRequest(request).ok());
+  request.model.num_layers = 16;
+  request.memory = {};
+  request.memory.activation_bytes = 1000;
+  for (int k = 0; k < 16; ++k) request.options.recompute_choices.push_back(k);
+  ExpectRefused(request, "1000000 samples at 3 degrees in 16 modes");
+}
+
 TEST(ValidateTest, FixedCostsOutOfRangeAreRefused) {
   for (int64_t bad : {int64_t{-1}, INT64_MAX, INT64_MIN}) {
     PlanRequest request = Good();

@@ -9,6 +9,7 @@
 #include "planner/evaluate.h"
 #include "planner/fits.h"
 #include "planner/planner.h"
+#include "planner/sample_size.h"
 
 namespace evenstep::planner::testing {
 namespace {
@@ -128,6 +129,20 @@ bool DegreeIsIllegal(const PlanRequest& request, Plan& plan) {
   return false;
 }
 
+// A clip is shared by more ranks than it has frames or patches.
+bool ClipIsSharedTooWidely(const PlanRequest& request, Plan& plan) {
+  Placements placements = PlacementsOf(plan);
+  for (int degree : LegalDegrees(request)) {
+    const SequenceSplit split = SplitFor(request.model, degree);
+    for (Placement& placement : placements) {
+      if (CanShare(split, request.samples[placement.samples[0]])) continue;
+      placement.block = {0, degree};
+      return Reseal(request, plan, std::move(placements));
+    }
+  }
+  return false;
+}
+
 bool IdsAreSwappedUnderTheDigest(const PlanRequest& request, Plan& plan) {
   for (MicroBatch& batch : plan.micro_batches) {
     if (batch.samples.size() < 2) continue;
@@ -163,6 +178,7 @@ std::vector<Corruption> MakeAll() {
       {"a block is misaligned", BlockIsMisaligned},
       {"a degree is illegal", DegreeIsIllegal},
       {"recompute is missing", RecomputeIsMissing},
+      {"a clip is shared too widely", ClipIsSharedTooWidely},
       {"rounds overlap", RoundsOverlap},
       {"a round is skipped", ARoundIsSkipped},
       {"ids are swapped under the digest", IdsAreSwappedUnderTheDigest},

@@ -108,6 +108,8 @@ void OptionsFrom(Bytes& in, Options& options) {
   options.work_budget = in.Number();
 }
 
+bool IsSide(int64_t patches) { return patches >= 0 && patches < 1000; }
+
 PlanRequest RequestFrom(Bytes in) {
   PlanRequest request;
   ModelFrom(in, request);
@@ -128,8 +130,9 @@ PlanRequest RequestFrom(Bytes in) {
       sample.frames = in.Number();
       sample.height = in.Number();
       sample.width = in.Number();
-      if (in.Number() % 4 != 0 && sample.frames < 1000 &&
-          sample.height < 1000 && sample.width < 1000) {
+      const bool small = IsSide(sample.frames) && IsSide(sample.height) &&
+                         IsSide(sample.width);
+      if (small && in.Number() % 4 != 0) {
         sample.length = sample.frames * sample.height * sample.width;
       }
     }

@@ -10,6 +10,7 @@
 #include "planner/bucket_shapes.h"
 #include "planner/buckets.h"
 #include "planner/cost_model.h"
+#include "planner/elastic_draws.h"
 #include "planner/evaluate.h"
 #include "planner/fits.h"
 #include "planner/planner.h"
@@ -17,25 +18,6 @@
 
 namespace evenstep::planner {
 namespace {
-
-// A counter-based generator: the draw depends on seed and step alone.
-class Draws {
- public:
-  explicit Draws(const ElasticOptions& options)
-      : state_(options.seed * 0x9e3779b97f4a7c15ULL +
-               static_cast<uint64_t>(options.step)) {}
-
-  int64_t Below(int64_t bound) {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(bound));
-  }
-
- private:
-  uint64_t state_;
-};
 
 // What is left of a bucket.
 struct Stock {
@@ -66,7 +48,9 @@ class Drawing {
  public:
   Drawing(std::vector<Stock> stocks, int num_ranks,
           const ElasticOptions& options)
-      : stocks_(std::move(stocks)), free_ranks_(num_ranks), draws_(options) {
+      : stocks_(std::move(stocks)),
+        free_ranks_(num_ranks),
+        draws_(options.seed, options.step) {
     while (DrawGroup(Filling::kFull)) {
     }
     // Only what fills no micro-batch is left: the end of the data.
@@ -152,7 +136,7 @@ class Drawing {
 
   std::vector<Stock> stocks_;
   int free_ranks_;
-  Draws draws_;
+  ElasticDraws draws_;
   std::vector<Group> groups_;
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "planner/elastic_draws.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 
@@ -76,6 +77,20 @@ TEST(ElasticTest, ADrawDependsOnSeedAndStepAlone) {
             first.plan.digest);
   EXPECT_NE(DrawElasticStep(pool, {.seed = 1, .step = 5})->plan.digest,
             first.plan.digest);
+}
+
+TEST(ElasticTest, StreamsOfNeighbouringSeedsAndStepsShareNoDraw) {
+  std::set<int64_t> seen;
+  size_t num_draws = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    for (int64_t step = 0; step < 8; ++step) {
+      ElasticDraws draws(seed, step);
+      for (int n = 0; n < 500; ++n, ++num_draws) {
+        seen.insert(draws.Below(int64_t{1} << 62));
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), num_draws);
 }
 
 TEST(ElasticTest, WithoutAccumulationEveryRankRunsAtMostOneMicroBatch) {

@@ -17,7 +17,7 @@ PlannedMicroBatch MakeMicroBatch(const planner::PlanRequest& request,
   out.recompute_layers = planned.recompute_layers[0];
   out.recompute_temporal_layers = planned.recompute_layers[1];
   out.sp_mode = planned.sp_mode;
-  if (planned.sp_mode == planner::SpMode::kBoth) {
+  if (planned.sp_mode != planner::SpMode::kUlysses) {
     out.ulysses_degree = planned.ulysses_degree;
   }
   out.round = planned.round;

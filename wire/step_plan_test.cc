@@ -7,6 +7,10 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/planner.h"
 
 namespace evenstep::wire {
 namespace {
@@ -50,6 +54,33 @@ StepPlan Example() {
   plan.policy = "even";
   plan.digest = StepPlanDigest(plan);
   return plan;
+}
+
+// A plan as the planner makes it, whatever the mode, is one that a trainer
+// takes: one gathered degree of each kind on six ranks.
+TEST(StepPlanTest, EveryModeOfThePlannerPassesTheWire) {
+  for (const auto& [modes, ulysses] :
+       std::vector<std::pair<std::vector<planner::SpMode>, int>>{
+           {{planner::SpMode::kUlysses}, 0},
+           {{planner::SpMode::kKvGather}, 1},
+           {{planner::SpMode::kBoth}, 2}}) {
+    planner::PlanRequest request;
+    request.samples = {{0, 40, 39}};
+    request.cluster.ranks_per_node = {4};
+    request.model.width = 8;
+    request.model.heads = modes[0] == planner::SpMode::kUlysses ? 4 : 2;
+    request.model.kv_heads = request.model.heads;
+    request.model.sp_modes = modes;
+    request.memory.tokens_per_rank = 12;
+    request.time.linear_ns_per_token = 1;
+    const auto plan = planner::MakePlan(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const StepPlan made = MakeStepPlan(request, *plan, 1, 0, "even");
+    EXPECT_EQ(made.micro_batches[0].degree, 4);
+    EXPECT_EQ(made.micro_batches[0].ulysses_degree, ulysses);
+    const auto again = FromProto(ToProto(made));
+    EXPECT_TRUE(again.ok()) << again.status();
+  }
 }
 
 TEST(StepPlanTest, RoundTripKeepsEverything) {

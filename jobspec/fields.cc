@@ -41,6 +41,24 @@ Field PolicyField(std::string key, planner::Policy* target) {
           [target] { return std::string(planner::PolicyName(*target)); }};
 }
 
+template <typename Enum>
+Field NameField(std::string key, absl::string_view (*name_of)(Enum),
+                absl::Status (*parse)(absl::string_view, Enum*), Enum* target) {
+  return {std::move(key),
+          [=](absl::string_view text) { return parse(text, target); },
+          [=] { return std::string(name_of(*target)); }};
+}
+
+Field SpModesField(std::string key, std::vector<planner::SpMode>* target) {
+  return {
+      std::move(key),
+      [target](absl::string_view text) { return ParseSpModes(text, target); },
+      [target]() -> std::optional<std::string> {
+        if (target->empty()) return std::nullopt;
+        return SpModesText(*target);
+      }};
+}
+
 }  // namespace
 
 std::vector<Field> JobFields(JobSpec* spec) {
@@ -53,18 +71,16 @@ std::vector<Field> JobFields(JobSpec* spec) {
       Value("model.heads", &spec->model.heads),
       Value("model.kv_heads", &spec->model.kv_heads),
       Value("model.vocab", &spec->model.vocab),
+      NameField("model.attention", AttentionName, ParseAttention,
+                &spec->model.attention),
+      SpModesField("model.sp_modes", &spec->model.sp_modes),
+      Value("model.expand_kv_heads", &spec->model.expand_kv_heads),
       Value("data.source", &data->source),
       Value("data.max_length", &data->max_length),
-      {"data.on_too_long",
-       [data](absl::string_view text) {
-         return ParseOnTooLong(text, &data->on_too_long);
-       },
-       [data] { return std::string(OnTooLongName(data->on_too_long)); }},
-      {"data.on_bad_sample",
-       [data](absl::string_view text) {
-         return ParseOnBadSample(text, &data->on_bad_sample);
-       },
-       [data] { return std::string(OnBadSampleName(data->on_bad_sample)); }},
+      NameField("data.on_too_long", OnTooLongName, ParseOnTooLong,
+                &data->on_too_long),
+      NameField("data.on_bad_sample", OnBadSampleName, ParseOnBadSample,
+                &data->on_bad_sample),
       Value("batch.samples", &spec->batch_samples),
       Value("steps", &spec->steps),
       Value("seed", &spec->seed),
@@ -72,6 +88,9 @@ std::vector<Field> JobFields(JobSpec* spec) {
       Value("optimizer.warmup", &spec->optimizer.warmup),
       Value("optimizer.weight_decay", &spec->optimizer.weight_decay),
       Value("optimizer.clip", &spec->optimizer.clip),
+      NameField("optimizer.sharding", OptimizerShardingName,
+                ParseOptimizerSharding, &spec->optimizer.sharding),
+      NameField("precision", PrecisionName, ParsePrecision, &spec->precision),
       PolicyField("policy", &spec->policy),
       Value("ranks", &spec->ranks),
       Value("look_ahead", &spec->look_ahead),

@@ -26,6 +26,9 @@ model:
   heads: 4
   kv_heads: 2
   vocab: 257
+  attention: full
+  sp_modes: ulysses, kv_gather
+  expand_kv_heads: true
 data:
   source: text:/usr/include
   max_length: 8192
@@ -40,6 +43,8 @@ optimizer:
   warmup: 3
   weight_decay: 0.01
   clip: 0.5
+  sharding: zero1
+precision: bfloat16
 policy: balanced
 ranks: 2
 look_ahead: 5
@@ -95,6 +100,13 @@ TEST(JobFileTest, EveryKeyReachesItsField) {
   EXPECT_EQ(spec->optimizer.warmup, 3);
   EXPECT_EQ(spec->optimizer.weight_decay, 0.01);
   EXPECT_EQ(spec->optimizer.clip, 0.5);
+  EXPECT_EQ(spec->optimizer.sharding, OptimizerSharding::kZero1);
+  EXPECT_EQ(spec->precision, Precision::kBFloat16);
+  EXPECT_EQ(spec->model.attention, Attention::kFull);
+  EXPECT_EQ(spec->model.sp_modes,
+            (std::vector<planner::SpMode>{planner::SpMode::kUlysses,
+                                          planner::SpMode::kKvGather}));
+  EXPECT_TRUE(spec->model.expand_kv_heads);
   EXPECT_EQ(spec->policy, planner::Policy::kBalanced);
   EXPECT_EQ(spec->ranks, 2);
   EXPECT_EQ(spec->look_ahead, 5);
@@ -121,6 +133,9 @@ TEST(JobFileTest, LeastFileHasTheDefaultsAndAsManyKvHeadsAsHeads) {
   EXPECT_EQ(spec->model.vocab, 257);
   EXPECT_EQ(spec->policy, planner::Policy::kEven);
   EXPECT_EQ(spec->look_ahead, 4);
+  EXPECT_EQ(spec->optimizer.sharding, OptimizerSharding::kNone);
+  EXPECT_EQ(spec->precision, Precision::kFloat32);
+  EXPECT_EQ(spec->model.attention, Attention::kCausal);
   EXPECT_FALSE(spec->costs.has_value());
   EXPECT_FALSE(spec->timeouts.collective.has_value());
 }

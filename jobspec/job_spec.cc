@@ -1,16 +1,49 @@
 #include "jobspec/job_spec.h"
 
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
+#include "base/status_macros.h"
 #include "planner/planner.h"
 
 namespace evenstep::jobspec {
 namespace {
 
-absl::Status NotOneOf(absl::string_view name,
-                      const std::vector<std::string>& known) {
+// The value of that name.
+template <typename Enum>
+absl::Status ParseOneOf(absl::string_view name,
+                        std::initializer_list<Enum> values,
+                        absl::string_view (*name_of)(Enum), Enum* parsed) {
+  std::vector<std::string> known;
+  for (const Enum value : values) {
+    if (name == name_of(value)) {
+      *parsed = value;
+      return absl::OkStatus();
+    }
+    known.emplace_back(name_of(value));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("'", name, "' is unknown", KnownNamesHint(name, known)));
+}
+
+// Modes of a text model.
+absl::string_view SpModeName(planner::SpMode mode) {
+  switch (mode) {
+    case planner::SpMode::kUlysses:
+      return "ulysses";
+    case planner::SpMode::kKvGather:
+      return "kv_gather";
+    case planner::SpMode::kBoth:
+      return "both";
+    case planner::SpMode::kSwitch:
+      return "switch";
+  }
+  return "ulysses";
 }
 
 }  // namespace
@@ -32,24 +65,74 @@ absl::string_view OnBadSampleName(OnBadSample value) {
 }
 
 absl::Status ParseOnTooLong(absl::string_view name, OnTooLong* value) {
-  for (OnTooLong known :
-       {OnTooLong::kFail, OnTooLong::kTruncate, OnTooLong::kSkip}) {
-    if (name == OnTooLongName(known)) {
-      *value = known;
-      return absl::OkStatus();
-    }
-  }
-  return NotOneOf(name, {"fail", "truncate", "skip"});
+  return ParseOneOf(name,
+                    {OnTooLong::kFail, OnTooLong::kTruncate, OnTooLong::kSkip},
+                    OnTooLongName, value);
 }
 
 absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value) {
-  for (OnBadSample known : {OnBadSample::kFail, OnBadSample::kSkip}) {
-    if (name == OnBadSampleName(known)) {
-      *value = known;
-      return absl::OkStatus();
-    }
+  return ParseOneOf(name, {OnBadSample::kFail, OnBadSample::kSkip},
+                    OnBadSampleName, value);
+}
+
+absl::string_view AttentionName(Attention value) {
+  return value == Attention::kFull ? "full" : "causal";
+}
+
+absl::Status ParseAttention(absl::string_view name, Attention* value) {
+  return ParseOneOf(name, {Attention::kCausal, Attention::kFull}, AttentionName,
+                    value);
+}
+
+std::string SpModesText(const std::vector<planner::SpMode>& modes) {
+  return absl::StrJoin(modes, ", ", [](std::string* out, planner::SpMode mode) {
+    absl::StrAppend(out, SpModeName(mode));
+  });
+}
+
+absl::Status ParseSpModes(absl::string_view text,
+                          std::vector<planner::SpMode>* modes) {
+  std::vector<planner::SpMode> parsed;
+  for (absl::string_view name :
+       absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    planner::SpMode mode = planner::SpMode::kUlysses;
+    EVENSTEP_RETURN_IF_ERROR(
+        ParseOneOf(absl::StripAsciiWhitespace(name),
+                   {planner::SpMode::kUlysses, planner::SpMode::kKvGather,
+                    planner::SpMode::kBoth},
+                   SpModeName, &mode));
+    parsed.push_back(mode);
   }
-  return NotOneOf(name, {"fail", "skip"});
+  *modes = std::move(parsed);
+  return absl::OkStatus();
+}
+
+absl::string_view PrecisionName(Precision value) {
+  switch (value) {
+    case Precision::kFloat32:
+      return "float32";
+    case Precision::kBFloat16:
+      return "bfloat16";
+    case Precision::kFloat64:
+      return "float64";
+  }
+  return "float32";
+}
+
+absl::Status ParsePrecision(absl::string_view name, Precision* value) {
+  return ParseOneOf(
+      name, {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat64},
+      PrecisionName, value);
+}
+
+absl::string_view OptimizerShardingName(OptimizerSharding value) {
+  return value == OptimizerSharding::kZero1 ? "zero1" : "none";
+}
+
+absl::Status ParseOptimizerSharding(absl::string_view name,
+                                    OptimizerSharding* value) {
+  return ParseOneOf(name, {OptimizerSharding::kNone, OptimizerSharding::kZero1},
+                    OptimizerShardingName, value);
 }
 
 data::DatasetOptions ToDatasetOptions(const DataSpec& data) {
@@ -67,6 +150,8 @@ planner::ModelShape ToModelShape(const ModelSpec& model) {
   shape.width = model.width;
   shape.heads = model.heads;
   shape.kv_heads = model.kv_heads;
+  shape.sp_modes = model.sp_modes;
+  shape.expand_kv_heads = model.expand_kv_heads;
   return shape;
 }
 

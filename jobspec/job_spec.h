@@ -22,12 +22,26 @@ namespace evenstep::jobspec {
 using data::OnBadSample;
 using data::OnTooLong;
 
+// What a token sees of its own document.
+enum class Attention { kCausal, kFull };
+// Of parameters. Under bfloat16 masters, gradients and optimizer states are
+// float32.
+enum class Precision { kFloat32, kBFloat16, kFloat64 };
+// zero1: optimizer states are split over the ranks.
+enum class OptimizerSharding { kNone, kZero1 };
+
 struct ModelSpec {
   int layers = 2;
   int width = 128;
   int heads = 4;
   int kv_heads = 0;  // 0 in a file means as many as heads; filled in on parsing
   int vocab = 257;   // bytes and an end token
+  Attention attention = Attention::kCausal;
+  // How a group may share its sequences; empty: ulysses alone.
+  std::vector<planner::SpMode> sp_modes;
+  // Degrees that fit the query heads but not the key and value heads: these are
+  // repeated for every query head.
+  bool expand_kv_heads = false;
 };
 
 struct DataSpec {
@@ -42,6 +56,7 @@ struct OptimizerSpec {
   int64_t warmup = 0;  // steps
   double weight_decay = 0.1;
   double clip = 1.0;  // bound on the global norm; 0 = none
+  OptimizerSharding sharding = OptimizerSharding::kNone;
 };
 
 struct MemorySpec {
@@ -65,6 +80,7 @@ struct JobSpec {
   int64_t steps = 100;
   uint64_t seed = 0;
   OptimizerSpec optimizer;
+  Precision precision = Precision::kFloat32;
   planner::Policy policy = planner::Policy::kEven;
   int ranks = 1;
   int look_ahead = 4;
@@ -106,11 +122,22 @@ absl::StatusOr<planner::TimeModel> ParseCostFile(absl::string_view yaml,
                                                  absl::string_view name);
 std::string FormatCostFile(const planner::TimeModel& costs);
 
-// "fail", "truncate", "skip", and back. INVALID_ARGUMENT naming the known ones.
+// Names as in job files, and back. INVALID_ARGUMENT naming the known ones.
 absl::string_view OnTooLongName(OnTooLong value);
 absl::string_view OnBadSampleName(OnBadSample value);
 absl::Status ParseOnTooLong(absl::string_view name, OnTooLong* value);
 absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value);
+absl::string_view AttentionName(Attention value);
+absl::Status ParseAttention(absl::string_view name, Attention* value);
+// "ulysses, kv_gather, both", in any number; empty for none.
+std::string SpModesText(const std::vector<planner::SpMode>& modes);
+absl::Status ParseSpModes(absl::string_view text,
+                          std::vector<planner::SpMode>* modes);
+absl::string_view PrecisionName(Precision value);
+absl::Status ParsePrecision(absl::string_view name, Precision* value);
+absl::string_view OptimizerShardingName(OptimizerSharding value);
+absl::Status ParseOptimizerSharding(absl::string_view name,
+                                    OptimizerSharding* value);
 
 // What OpenDataset needs of a job.
 data::DatasetOptions ToDatasetOptions(const DataSpec& data);

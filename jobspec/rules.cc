@@ -1,6 +1,8 @@
 #include "jobspec/rules.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -88,6 +90,21 @@ Found HeadRules(const ModelSpec& model) {
   return std::nullopt;
 }
 
+Found SpModeRule(const ModelSpec& model) {
+  std::set<planner::SpMode> seen;
+  for (const planner::SpMode mode : model.sp_modes) {
+    const std::string name = SpModesText({mode});
+    if (mode == planner::SpMode::kSwitch) {
+      return RuleBreak{"model.sp_modes",
+                       absl::StrCat(name, " is not for text models")};
+    }
+    if (!seen.insert(mode).second) {
+      return RuleBreak{"model.sp_modes", absl::StrCat(name, " stands twice")};
+    }
+  }
+  return std::nullopt;
+}
+
 Found ModelRules(const ModelSpec& model) {
   Found ranges = FirstOf({
       InRange("model.layers", model.layers, 1, planner::kMaxLayers),
@@ -96,7 +113,8 @@ Found ModelRules(const ModelSpec& model) {
       InRange("model.kv_heads", model.kv_heads, 1, planner::kMaxHeads),
       InRange("model.vocab", model.vocab, kMinVocab, kMaxVocab),
   });
-  return ranges.has_value() ? ranges : HeadRules(model);
+  if (ranges.has_value()) return ranges;
+  return FirstOf({HeadRules(model), SpModeRule(model)});
 }
 
 Found SourceRule(const DataSpec& data) {

@@ -15,6 +15,15 @@ absl::Status InField(absl::string_view field, const absl::Status& status) {
       absl::StrCat(field, ": ", status.message()));
 }
 
+// An empty name keeps the default.
+template <typename Enum>
+absl::Status FromName(absl::string_view field, const std::string& name,
+                      absl::Status (*parse)(absl::string_view, Enum*),
+                      Enum* value) {
+  if (name.empty()) return absl::OkStatus();
+  return InField(field, parse(name, value));
+}
+
 v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
   v1::ModelSpec proto;
   proto.set_layers(model.layers);
@@ -22,16 +31,32 @@ v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
   proto.set_heads(model.heads);
   proto.set_kv_heads(model.kv_heads);
   proto.set_vocab(model.vocab);
+  proto.set_attention(std::string(jobspec::AttentionName(model.attention)));
+  for (const planner::SpMode mode : model.sp_modes) {
+    // Both enums count the modes in the same order.
+    proto.add_sp_modes(static_cast<v1::SpMode>(mode));
+  }
+  proto.set_expand_kv_heads(model.expand_kv_heads);
   return proto;
 }
 
-jobspec::ModelSpec FromProto(const v1::ModelSpec& proto) {
+absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
   jobspec::ModelSpec model;
   model.layers = proto.layers();
   model.width = proto.width();
   model.heads = proto.heads();
   model.kv_heads = proto.kv_heads();
   model.vocab = proto.vocab();
+  EVENSTEP_RETURN_IF_ERROR(FromName("model.attention", proto.attention(),
+                                    jobspec::ParseAttention, &model.attention));
+  for (const int mode : proto.sp_modes()) {
+    if (!v1::SpMode_IsValid(mode)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model.sp_modes: ", mode, " is unknown"));
+    }
+    model.sp_modes.push_back(static_cast<planner::SpMode>(mode));
+  }
+  model.expand_kv_heads = proto.expand_kv_heads();
   return model;
 }
 
@@ -64,15 +89,21 @@ v1::OptimizerSpec ToProto(const jobspec::OptimizerSpec& optimizer) {
   proto.set_warmup(optimizer.warmup);
   proto.set_weight_decay(optimizer.weight_decay);
   proto.set_clip(optimizer.clip);
+  proto.set_sharding(
+      std::string(jobspec::OptimizerShardingName(optimizer.sharding)));
   return proto;
 }
 
-jobspec::OptimizerSpec FromProto(const v1::OptimizerSpec& proto) {
+absl::StatusOr<jobspec::OptimizerSpec> FromProto(
+    const v1::OptimizerSpec& proto) {
   jobspec::OptimizerSpec optimizer;
   optimizer.lr = proto.lr();
   optimizer.warmup = proto.warmup();
   optimizer.weight_decay = proto.weight_decay();
   optimizer.clip = proto.clip();
+  EVENSTEP_RETURN_IF_ERROR(FromName("optimizer.sharding", proto.sharding(),
+                                    jobspec::ParseOptimizerSharding,
+                                    &optimizer.sharding));
   return optimizer;
 }
 
@@ -111,6 +142,7 @@ v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
   proto.set_steps(spec.steps);
   proto.set_seed(spec.seed);
   *proto.mutable_optimizer() = ToProto(spec.optimizer);
+  proto.set_precision(std::string(jobspec::PrecisionName(spec.precision)));
   proto.set_policy(std::string(planner::PolicyName(spec.policy)));
   proto.set_ranks(spec.ranks);
   proto.set_look_ahead(spec.look_ahead);
@@ -125,12 +157,14 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
   jobspec::JobSpec spec;
   spec.name = proto.name();
   spec.kind = proto.kind();
-  spec.model = FromProto(proto.model());
+  EVENSTEP_ASSIGN_OR_RETURN(spec.model, FromProto(proto.model()));
   EVENSTEP_ASSIGN_OR_RETURN(spec.data, FromProto(proto.data()));
   spec.batch_samples = proto.batch().samples();
   spec.steps = proto.steps();
   spec.seed = proto.seed();
-  spec.optimizer = FromProto(proto.optimizer());
+  EVENSTEP_ASSIGN_OR_RETURN(spec.optimizer, FromProto(proto.optimizer()));
+  EVENSTEP_RETURN_IF_ERROR(FromName("precision", proto.precision(),
+                                    jobspec::ParsePrecision, &spec.precision));
   absl::StatusOr<planner::Policy> policy = planner::ParsePolicy(proto.policy());
   if (!policy.ok()) return InField("policy", policy.status());
   spec.policy = *policy;

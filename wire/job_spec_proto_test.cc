@@ -17,7 +17,14 @@ jobspec::JobSpec Example() {
   jobspec::JobSpec spec;
   spec.name = "job";
   spec.model = {
-      .layers = 3, .width = 64, .heads = 4, .kv_heads = 2, .vocab = 300};
+      .layers = 3,
+      .width = 64,
+      .heads = 4,
+      .kv_heads = 2,
+      .vocab = 300,
+      .attention = jobspec::Attention::kFull,
+      .sp_modes = {planner::SpMode::kKvGather, planner::SpMode::kBoth},
+      .expand_kv_heads = true};
   spec.data = {.source = "text:/d",
                .max_length = 99,
                .on_too_long = jobspec::OnTooLong::kTruncate,
@@ -25,7 +32,12 @@ jobspec::JobSpec Example() {
   spec.batch_samples = 5;
   spec.steps = 6;
   spec.seed = 18446744073709551615ULL;
-  spec.optimizer = {.lr = 0.1, .warmup = 2, .weight_decay = 0.3, .clip = 0.4};
+  spec.optimizer = {.lr = 0.1,
+                    .warmup = 2,
+                    .weight_decay = 0.3,
+                    .clip = 0.4,
+                    .sharding = jobspec::OptimizerSharding::kZero1};
+  spec.precision = jobspec::Precision::kBFloat16;
   spec.policy = planner::Policy::kPacked;
   spec.ranks = 3;
   spec.look_ahead = 2;
@@ -61,6 +73,19 @@ TEST(JobSpecProtoTest, AbsentCostsAndTimeoutsStayAbsentOrDefault) {
   EXPECT_EQ(FromProto(proto)->timeouts.start, absl::Minutes(5));
 }
 
+// A job that was stored before there were such fields.
+TEST(JobSpecProtoTest, AbsentNamesMeanTheDefaults) {
+  v1::JobSpec proto = ToProto(Example());
+  proto.clear_precision();
+  proto.mutable_model()->clear_attention();
+  proto.mutable_optimizer()->clear_sharding();
+  const auto spec = FromProto(proto);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->precision, jobspec::Precision::kFloat32);
+  EXPECT_EQ(spec->model.attention, jobspec::Attention::kCausal);
+  EXPECT_EQ(spec->optimizer.sharding, jobspec::OptimizerSharding::kNone);
+}
+
 TEST(JobSpecProtoTest, BrokenRulesAndUnknownNamesAreRefusedWithTheField) {
   const struct {
     std::function<void(v1::JobSpec&)> change;
@@ -68,6 +93,16 @@ TEST(JobSpecProtoTest, BrokenRulesAndUnknownNamesAreRefusedWithTheField) {
   } cases[] = {
       {[](v1::JobSpec& p) { p.clear_model(); }, "model.layers: 0"},
       {[](v1::JobSpec& p) { p.set_policy("evener"); }, "policy: "},
+      {[](v1::JobSpec& p) { p.set_precision("float8"); },
+       "precision: 'float8' is unknown"},
+      {[](v1::JobSpec& p) { p.mutable_model()->set_attention("half"); },
+       "model.attention: "},
+      {[](v1::JobSpec& p) { p.mutable_model()->add_sp_modes(v1::SWITCH); },
+       "model.sp_modes: switch is not for text models"},
+      {[](v1::JobSpec& p) { p.mutable_model()->add_sp_modes(v1::BOTH); },
+       "model.sp_modes: both stands twice"},
+      {[](v1::JobSpec& p) { p.mutable_optimizer()->set_sharding("zero4"); },
+       "optimizer.sharding: "},
       {[](v1::JobSpec& p) { p.mutable_data()->set_on_too_long(""); },
        "data.on_too_long: ''"},
       {[](v1::JobSpec& p) { p.mutable_data()->set_on_bad_sample("x"); },

@@ -14,6 +14,18 @@
 namespace evenstep::trainer {
 namespace {
 
+at::ScalarType ToScalarType(jobspec::Precision precision) {
+  switch (precision) {
+    case jobspec::Precision::kFloat32:
+      return at::kFloat;
+    case jobspec::Precision::kBFloat16:
+      return at::kBFloat16;
+    case jobspec::Precision::kFloat64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
 DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   const jobspec::JobSpec& spec = setup.spec;
   DecoderConfig config;
@@ -24,6 +36,10 @@ DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   config.kv_heads = spec.model.kv_heads;
   config.vocab = spec.model.vocab;
   config.seed = spec.seed;
+  config.attention = spec.model.attention == jobspec::Attention::kFull
+                         ? AttentionMask::kFull
+                         : AttentionMask::kCausal;
+  config.dtype = ToScalarType(spec.precision);
   return config;
 }
 
@@ -41,6 +57,25 @@ std::string DescribeModel(const jobspec::ModelSpec& model) {
   return absl::StrCat("a model of ", model.layers, " layers, width ",
                       model.width, ", ", model.heads, " heads, vocabulary ",
                       model.vocab);
+}
+
+// The world if optimizer states are split over it.
+Communicator* ShardedOver(const jobspec::JobSpec& spec, GroupTree* groups) {
+  return spec.optimizer.sharding == jobspec::OptimizerSharding::kZero1
+             ? &groups->world()
+             : nullptr;
+}
+
+StepRunnerOptions ToRunnerOptions(const jobspec::JobSpec& spec) {
+  StepRunnerOptions options;
+  options.sharding =
+      spec.optimizer.sharding == jobspec::OptimizerSharding::kZero1
+          ? Sharding::kZero1
+          : Sharding::kNone;
+  options.irregular_heads = spec.model.expand_kv_heads
+                                ? IrregularHeads::kExpand
+                                : IrregularHeads::kRefuse;
+  return options;
 }
 
 void PlantNotFinite(Engine* engine) {
@@ -73,10 +108,11 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
         EVENSTEP_ASSIGN_OR_RETURN(engine.model,
                                   MakeDecoder(ToDecoderConfig(setup)));
         if (!faults.empty()) PlantNotFinite(&engine);
-        engine.runner =
-            std::make_unique<StepRunner>(engine.model.get(), GroupsOf(groups));
-        engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
-                                                   ToAdamWOptions(setup.spec));
+        engine.runner = std::make_unique<StepRunner>(
+            engine.model.get(), GroupsOf(groups), ToRunnerOptions(setup.spec));
+        engine.optimizer = std::make_unique<AdamW>(
+            engine.model->parameters(), ToAdamWOptions(setup.spec),
+            ShardedOver(setup.spec, groups));
         return absl::OkStatus();
       });
   if (made.ok()) return engine;
@@ -95,7 +131,8 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(
         costs, MeasureCosts(options, {engine.model.get(), engine.runner.get(),
-                                      engine.groups, &clock}));
+                                      engine.groups, &clock,
+                                      ShardedOver(setup.spec, engine.groups)}));
     return absl::OkStatus();
   }));
   return costs;

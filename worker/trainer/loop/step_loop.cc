@@ -124,7 +124,8 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
                           AllSamples(*next.plan));
   }
   if (!update.ok()) {
-    return WithReason(update.status(), FailureReason::kInternal, step);
+    return WithReason(update.status(), ReasonOfEngineError(update.status()),
+                      step);
   }
   recorder_.Ran(step, result, *update,
                 absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin));

@@ -93,6 +93,7 @@ void StepRecorder::Ran(int64_t step, const StepResult& result,
   report.set_learning_rate(update.learning_rate);
   report.set_plan_lead(plan_lead_);
   report.set_padded_tokens(result.padded_tokens);
+  report.set_peak_tensor_bytes(result.peak_tensor_bytes);
   pending_ = std::move(report);
 }
 

@@ -23,6 +23,7 @@
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/testing/fake_coordinator.h"
 #include "worker/trainer/loop/testing/small_job.h"
+#include "worker/trainer/optim/schedule.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -168,6 +169,42 @@ TEST(TrainTest, TheCurveDoesNotDependOnWhereSamplesRun) {
     job.Run();
     ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
     ExpectSameCurve(job.coordinator().Losses(0), oracle, 8);
+  }
+}
+
+TEST(TrainTest, SplitOptimizerStatesDoNotChangeTheCurve) {
+  ThreadedJob alone(1, DealOut);
+  alone.spec.precision = jobspec::Precision::kFloat64;
+  alone.Run();
+  ThreadedJob split(4, LongestTogether);
+  split.spec.precision = jobspec::Precision::kFloat64;
+  split.spec.optimizer.sharding = jobspec::OptimizerSharding::kZero1;
+  split.Run();
+  ASSERT_TRUE(split.rank(0).result.ok()) << split.rank(0).result.status();
+  const std::vector<double> losses = split.coordinator().Losses(0);
+  const std::vector<double> oracle = alone.coordinator().Losses(0);
+  ASSERT_EQ(losses.size(), oracle.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i], oracle[i], 1e-10) << "step " << i;
+  }
+}
+
+// Determinism 40: once per step on every rank, though rank 0 accumulates two
+// micro-batches and the others one.
+TEST(TrainTest, TheLearningRateMovesOncePerStepOnEveryRank) {
+  ThreadedJob job(2, LongestTogether);
+  job.spec.optimizer.warmup = 3;
+  job.Run();
+  const Schedule schedule{.peak = 1e-2, .warmup_steps = 3, .total_steps = 8};
+  for (int rank = 0; rank < 2; ++rank) {
+    int64_t step = 0;
+    for (const v1::ToAgent& message : job.coordinator().messages(rank)) {
+      if (!message.has_step()) continue;
+      EXPECT_EQ(message.step().learning_rate(), LearningRate(schedule, step));
+      EXPECT_EQ(message.step().micro_batches_size(), rank == 0 ? 2 : 1);
+      ++step;
+    }
+    EXPECT_EQ(step, 8);
   }
 }
 

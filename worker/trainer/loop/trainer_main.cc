@@ -12,6 +12,7 @@
 #include "worker/trainer/comm/emulated_link.h"
 #include "worker/trainer/loop/fault.h"
 #include "worker/trainer/loop/run_trainer.h"
+#include "worker/trainer/model/tensor_memory.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -54,6 +55,7 @@ int TrainerMain(int argc, char** argv, const DeviceSupport* device) {
   table.AddCheck([&] { return ValidateTrainerOptions(options); });
   if (const std::optional<int> code = table.Run(argc, argv)) return *code;
 
+  CountTensorBytes();
   SetUpSignals();
   SetUpLogging(level, format, absl::StrCat("trainer rank=", options.rank));
   options.fault_text = Environment(kFaultVariable);

@@ -27,9 +27,13 @@ class TrainerProcessTest : public testing::Test {
  protected:
   TrainerProcessTest() { WriteDocuments(data_.path()); }
 
-  void Start(int world, int64_t steps, const std::string& fault = "") {
+  using SpecChange = std::function<void(jobspec::JobSpec&)>;
+
+  void Start(int world, int64_t steps, const std::string& fault = "",
+             const SpecChange& change = {}) {
     spec_ = SmallJob(data_.path(), world);
     spec_.steps = steps;
+    if (change) change(spec_);
     agent_ = std::make_unique<FakeAgent>(FakeAgentOptions{
         .trainer_binary =
             std::string(std::getenv("EVENSTEP_BIN_DIR")) + "/evenstep-trainer",
@@ -94,7 +98,28 @@ TEST_F(TrainerProcessTest, TwoProcessesTrainThreeStepsAndLeaveTheWeights) {
     EXPECT_GT(message.step().cpu_ns(), 0);
     EXPECT_GT(message.step().reduction_ns(), 0);
     EXPECT_GE(message.step().micro_batches_size(), 1);
+    // Parameters and gradients are held all the time.
+    EXPECT_GT(message.step().peak_tensor_bytes(), 100'000);
   }
+}
+
+// Everything of the engine that a job's file can ask for, through the agent's
+// socket: split optimizer states, half precision, full attention.
+TEST_F(TrainerProcessTest, AJobMayAskForSplitStatesPrecisionAndAttention) {
+  Start(2, 3, "", [](jobspec::JobSpec& spec) {
+    spec.optimizer.sharding = jobspec::OptimizerSharding::kZero1;
+    spec.precision = jobspec::Precision::kBFloat16;
+    spec.model.attention = jobspec::Attention::kFull;
+  });
+  EXPECT_EQ(agent_->Wait(0), kExitFinished);
+  EXPECT_EQ(agent_->Wait(1), kExitFinished);
+  const auto losses = agent_->coordinator().Losses(0);
+  ASSERT_EQ(losses.size(), 3u);
+  EXPECT_EQ(losses, agent_->coordinator().Losses(1));
+  EXPECT_LT(losses[2], losses[0]);
+  const auto weights = ReadSafetensors(folder_.path() + "/model.safetensors");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->tensors.front().dtype, "BF16");
 }
 
 TEST_F(TrainerProcessTest, AnAbandonEndsRanksThatWaitForAHangingPeer) {

@@ -25,9 +25,14 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
           {"evenstep.model.vocab", absl::StrCat(model.vocab)}};
 }
 
+std::string DtypeName(at::ScalarType type) {
+  if (type == at::kDouble) return "F64";
+  return type == at::kBFloat16 ? "BF16" : "F32";
+}
+
 TensorBytes ToBytes(const std::string& name, const at::Tensor& value) {
   return {name,
-          value.scalar_type() == at::kDouble ? "F64" : "F32",
+          DtypeName(value.scalar_type()),
           value.sizes().vec(),
           {static_cast<const char*>(value.data_ptr()), value.nbytes()}};
 }

@@ -160,9 +160,11 @@ at::Tensor Decoder::Forward(const PackedShard& shard,
     }
   }
   x_TW = RmsNorm(x_TW, final_norm_, config_.norm_epsilon);
-  return at::cross_entropy_loss(at::linear(x_TW, head_),
-                                shard.targets_T.to(config_.device), {},
-                                kSumReduction, data::kIgnoredTarget);
+  at::Tensor logits_TV = at::linear(x_TW, head_);
+  // A sum of many losses needs more digits than bfloat16 has.
+  if (config_.dtype == at::kBFloat16) logits_TV = logits_TV.to(at::kFloat);
+  return at::cross_entropy_loss(logits_TV, shard.targets_T.to(config_.device),
+                                {}, kSumReduction, data::kIgnoredTarget);
 }
 
 at::Tensor Decoder::RunLayer(const DecoderLayer& layer, const Pass& pass,
@@ -223,8 +225,10 @@ absl::Status ValidateDecoderConfig(const DecoderConfig& config) {
         absl::StrCat(config.heads, " heads are no multiple of ",
                      config.kv_heads, " kv_heads"));
   }
-  if (config.dtype != at::kFloat && config.dtype != at::kDouble) {
-    return absl::InvalidArgumentError("parameters are float32 or float64");
+  if (config.dtype != at::kFloat && config.dtype != at::kDouble &&
+      config.dtype != at::kBFloat16) {
+    return absl::InvalidArgumentError(
+        "parameters are float32, float64 or bfloat16");
   }
   return absl::OkStatus();
 }

@@ -27,7 +27,7 @@ struct DecoderConfig {
   double norm_epsilon = 1e-5;
   uint64_t seed = 0;
   AttentionMask attention = AttentionMask::kCausal;
-  // at::kFloat or at::kDouble.
+  // at::kFloat, at::kDouble or at::kBFloat16.
   at::ScalarType dtype = at::kFloat;
   // Where parameters stand and passes run.
   at::Device device = at::kCPU;

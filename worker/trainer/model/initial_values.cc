@@ -52,6 +52,8 @@ void FillNormal(uint64_t seed, absl::string_view name, double deviation,
   const uint64_t key = Key(seed, name);
   if (into.scalar_type() == at::kDouble) {
     Fill(key, deviation, into.mutable_data_ptr<double>(), into.numel());
+  } else if (into.scalar_type() == at::kBFloat16) {
+    Fill(key, deviation, into.mutable_data_ptr<at::BFloat16>(), into.numel());
   } else {
     Fill(key, deviation, into.mutable_data_ptr<float>(), into.numel());
   }

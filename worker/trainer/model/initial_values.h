@@ -3,7 +3,8 @@
 
 // Initial parameters by a counter-based generator: element i of a parameter is
 // a pure function of (seed, name, i). So they depend on neither world, order
-// nor the version of torch, and float32 holds the rounded float64 values.
+// nor the version of torch, and float32 and bfloat16 hold the rounded float64
+// values.
 
 #include <ATen/core/Tensor.h>
 
@@ -16,7 +17,7 @@ namespace evenstep::trainer {
 // A number with a standard normal distribution.
 double NormalAt(uint64_t seed, absl::string_view name, uint64_t index);
 
-// Fills a contiguous float or double tensor with mean 0.
+// Fills a contiguous float, double or bfloat16 tensor with mean 0.
 void FillNormal(uint64_t seed, absl::string_view name, double deviation,
                 const at::Tensor& into);
 

@@ -33,6 +33,14 @@ void Dispatch(const at::Tensor& like, const Body& body) {
   }
 }
 
+// What values of this type are computed in.
+at::ScalarType ComputeType(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+at::Tensor Computable(const at::Tensor& x) {
+  return x.to(ComputeType(x.scalar_type())).contiguous();
+}
+
 // Sum of term(i) over [0, count), in lanes that the compiler can vectorise.
 template <typename T, typename Term>
 T LaneSum(int64_t count, const Term& term) {
@@ -89,8 +97,9 @@ void NormRowsBackward(const T* x, const T* weight, const T* inverse,
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_in,
-                            const at::Tensor& weight, double epsilon) {
-    const at::Tensor x = x_in.contiguous();
+                            const at::Tensor& weight_in, double epsilon) {
+    const at::Tensor x = Computable(x_in);
+    const at::Tensor weight = Computable(weight_in);
     at::Tensor out = at::empty_like(x);
     at::Tensor inverse = at::empty({x.size(0)}, x.options());
     Dispatch(x, [&](auto zero) {
@@ -99,24 +108,27 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
                   static_cast<T>(epsilon), x.size(0), x.size(1),
                   out.mutable_data_ptr<T>(), inverse.mutable_data_ptr<T>());
     });
-    ctx->save_for_backward({x, weight, inverse});
-    return out;
+    ctx->save_for_backward({x_in, weight_in, inverse});
+    return out.to(x_in.scalar_type());
   }
 
   static variable_list backward(AutogradContext* ctx,
                                 const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor dout = gradients[0].contiguous();
-    at::Tensor dx = at::empty_like(saved[0]);
-    at::Tensor dweight = at::zeros_like(saved[1]);
+    const at::Tensor dout = Computable(gradients[0]);
+    const at::Tensor x = Computable(saved[0]);
+    const at::Tensor weight = Computable(saved[1]);
+    at::Tensor dx = at::empty_like(x);
+    at::Tensor dweight = at::zeros_like(weight);
     Dispatch(dx, [&](auto zero) {
       using T = decltype(zero);
       NormRowsBackward<T>(
-          saved[0].const_data_ptr<T>(), saved[1].const_data_ptr<T>(),
+          x.const_data_ptr<T>(), weight.const_data_ptr<T>(),
           saved[2].const_data_ptr<T>(), dout.const_data_ptr<T>(), dx.size(0),
           dx.size(1), dx.mutable_data_ptr<T>(), dweight.mutable_data_ptr<T>());
     });
-    return {dx, dweight, at::Tensor()};
+    // The weight's gradient stays as it was summed.
+    return {dx.to(saved[0].scalar_type()), dweight, at::Tensor()};
   }
 };
 
@@ -144,7 +156,7 @@ void RotateRows(const T* x, const T* cos, const T* sin, T direction,
 
 at::Tensor RotateTensor(const at::Tensor& x_in, const at::Tensor& cos,
                         const at::Tensor& sin, double direction) {
-  const at::Tensor x = x_in.contiguous();
+  const at::Tensor x = Computable(x_in);
   at::Tensor out = at::empty_like(x);
   Dispatch(x, [&](auto zero) {
     using T = decltype(zero);
@@ -152,7 +164,7 @@ at::Tensor RotateTensor(const at::Tensor& x_in, const at::Tensor& cos,
                   sin.const_data_ptr<T>(), static_cast<T>(direction), x.size(0),
                   x.size(1), x.size(2), out.mutable_data_ptr<T>());
   });
-  return out;
+  return out.to(x_in.scalar_type());
 }
 
 class RotateFunction : public torch::autograd::Function<RotateFunction> {
@@ -191,8 +203,8 @@ RotaryTable MakeRotaryTable(const at::Tensor& positions_T, int64_t dim,
     frequency[i] = std::pow(
         theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
   }
-  RotaryTable table{at::empty({tokens, half}, dtype),
-                    at::empty({tokens, half}, dtype)};
+  RotaryTable table{at::empty({tokens, half}, ComputeType(dtype)),
+                    at::empty({tokens, half}, ComputeType(dtype))};
   const int64_t* positions = positions_T.const_data_ptr<int64_t>();
   Dispatch(table.cos, [&](auto zero) {
     using T = decltype(zero);

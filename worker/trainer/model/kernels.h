@@ -3,7 +3,8 @@
 
 // Element-wise parts of the decoder. Norm and rotation take one pass over
 // memory forward and one backward; composed of torch's own operations they take
-// five to ten. CPU, float32 or float64, differentiable. Pure functions.
+// five to ten. CPU; float32, float64, or bfloat16, which is computed in
+// float32; differentiable. Pure functions.
 
 #include <ATen/core/Tensor.h>
 

@@ -2,17 +2,28 @@
 #define EVENSTEP_WORKER_TRAINER_OPTIM_ADAMW_H_
 
 // AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, 2019), after
-// clipping by the global norm. Every rank holds the whole state and makes the
-// same update. Matrices decay, vectors (norms) do not. Main thread only.
+// clipping by the global norm. Matrices decay, vectors (norms) do not. Main
+// thread only.
+//
+// Either every rank holds the whole state and makes the same update, or, under
+// ZeRO-1 (Rajbhandari et al., 2020), each rank holds the states of its run of
+// elements, updates those and gathers the others' parameters: the same update
+// to rounding of the norm. Parameters in bfloat16 have float32 masters, which
+// are what is updated; gradients and states are float32 then.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/model/model.h"
+#include "worker/trainer/optim/flat_parameters.h"
 #include "worker/trainer/optim/schedule.h"
+#include "worker/trainer/optim/sharding.h"
+#include "worker/trainer/optim/update_by_ops.h"
 
 namespace evenstep::trainer {
 
@@ -32,22 +43,36 @@ struct UpdateResult {
 
 class AdamW {
  public:
-  // Updates the parameters' storage in place; reads their grad().
-  AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options);
+  // Updates the parameters' storage in place; reads their grad(). With
+  // `sharded_over`, which outlives the optimizer, states are split over its
+  // ranks, and the parameters move into one tensor.
+  AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options,
+        Communicator* sharded_over = nullptr);
 
-  // One update, by step number from 0. FAILED_PRECONDITION: the norm is
-  // not finite; INTERNAL: a gradient is missing; then nothing has changed.
+  // One update, by step number from 0; collective if sharded, where a rank
+  // reads the gradients of its own run only. FAILED_PRECONDITION: the norm is
+  // not finite, on all ranks; INTERNAL: a gradient is missing; then nothing has
+  // changed. Errors of collectives are passed on.
   absl::StatusOr<UpdateResult> Update(int64_t step);
 
+  // Bytes of states and masters on this rank.
+  int64_t state_bytes() const;
+
  private:
-  struct State {
-    at::Tensor mean;
-    at::Tensor square;
-  };
+  absl::StatusOr<double> GradientNorm(int64_t step);
+  void UpdateSlice(const UpdateFactors& factors, const ParameterSlice& slice);
+  absl::Status GatherParameters();
 
   std::vector<NamedParameter> parameters_;
   const AdamWOptions options_;
-  std::vector<State> states_;
+  Communicator* const sharded_over_;
+  std::vector<ParameterSlice> slices_;  // of this rank's run
+  ElementRange range_;
+  // Over the run, flat.
+  at::Tensor mean_;
+  at::Tensor square_;
+  at::Tensor master_;  // if parameters are bfloat16
+  at::Tensor flat_;    // all parameters, if sharded
 };
 
 }  // namespace evenstep::trainer

@@ -5,7 +5,14 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/status_macros.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/testing/run_ranks.h"
+#include "worker/trainer/model/initial_values.h"
 #include "worker/trainer/optim/update_by_ops.h"
 
 namespace evenstep::trainer {
@@ -148,6 +155,143 @@ TEST(AdamWTest, OperatorsUpdateAsTheLoopDoes) {
     UpdateByOps(factors, by_loop.value.grad(), mean, square, value);
     EXPECT_LT(at::sub(value, by_loop.value.detach()).abs().max().item<double>(),
               1e-12);
+  }
+}
+
+// Parameters of 7 + 10 elements over three ranks: runs end within tensors.
+std::vector<NamedParameter> TwoParameters(at::ScalarType type) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, sizes] :
+       std::vector<std::pair<std::string, std::vector<int64_t>>>{
+           {"a", {7}}, {"b", {2, 5}}}) {
+    at::Tensor value = at::empty(sizes, type);
+    FillNormal(1, name, 1.0, value);
+    parameters.push_back({name, value.requires_grad_(true)});
+  }
+  return parameters;
+}
+
+at::Tensor GradientOf(const std::string& name, int64_t step,
+                      const at::Tensor& like, at::ScalarType type) {
+  at::Tensor gradient = at::empty(like.sizes(), type);
+  FillNormal(100 + step, name, 2.0, gradient);
+  return gradient;
+}
+
+void SetGradients(const std::vector<NamedParameter>& parameters, int64_t step,
+                  at::ScalarType type) {
+  for (const NamedParameter& p : parameters) {
+    p.value.set_grad_dtype(type);
+    at::Tensor(p.value).mutable_grad() =
+        GradientOf(p.name, step, p.value, type);
+  }
+}
+
+// Ten updates on three ranks with split states against one whole optimizer:
+// clipping included, since the norm of 17 such gradients is about 8.
+void ExpectShardsDoTheSame(at::ScalarType type, at::ScalarType gradient_type) {
+  AdamWOptions options = Options();
+  options.clip = 1.0;
+  const auto whole = TwoParameters(type);
+  AdamW one(whole, options);
+  double norm = 0;
+  for (int64_t step = 0; step < 10; ++step) {
+    SetGradients(whole, step, gradient_type);
+    norm = one.Update(step)->gradient_norm;
+  }
+  InProcessHub hub;
+  const auto statuses = testing::RunRanks(3, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto world, factory->Create("w", {0, 3}, rank));
+    const auto parameters = TwoParameters(type);
+    AdamW optimizer(parameters, options, world.get());
+    EXPECT_LE(optimizer.state_bytes(), one.state_bytes() / 3 + 24);
+    UpdateResult result;
+    for (int64_t step = 0; step < 10; ++step) {
+      SetGradients(parameters, step, gradient_type);
+      EVENSTEP_ASSIGN_OR_RETURN(result, optimizer.Update(step));
+    }
+    EXPECT_NEAR(result.gradient_norm, norm, 1e-12 * norm);
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      EXPECT_TRUE(at::allclose(parameters[i].value, whole[i].value, 1e-12));
+    }
+    return absl::OkStatus();
+  });
+  for (const absl::Status& status : statuses)
+    EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(ShardedAdamWTest, SplitStatesMakeTheSameUpdate) {
+  ExpectShardsDoTheSame(at::kDouble, at::kDouble);
+}
+
+TEST(ShardedAdamWTest, SplitMastersMakeTheSameUpdate) {
+  ExpectShardsDoTheSame(at::kBFloat16, at::kFloat);
+}
+
+// Fewer elements than ranks: some have nothing to update, and take part.
+TEST(ShardedAdamWTest, ARankMayHaveNoElements) {
+  InProcessHub hub;
+  const auto statuses = testing::RunRanks(4, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto world, factory->Create("w", {0, 4}, rank));
+    NamedParameter p = Parameter({1.0, 1.0}, /*matrix=*/true);
+    AdamW optimizer({p}, Options(), world.get());
+    SetGradient(p, {2.0, -2.0});
+    EVENSTEP_RETURN_IF_ERROR(optimizer.Update(0).status());
+    EXPECT_NEAR(At(p, 0), 0.85, 1e-9);
+    EXPECT_NEAR(At(p, 1), 1.05, 1e-9);
+    return absl::OkStatus();
+  });
+  for (const absl::Status& status : statuses)
+    EXPECT_TRUE(status.ok()) << status;
+}
+
+// One rank's run is not finite: none updates.
+TEST(ShardedAdamWTest, ANotFiniteShardStopsAllRanks) {
+  InProcessHub hub;
+  testing::RunRanks(2, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto world, factory->Create("w", {0, 2}, rank));
+    NamedParameter p = Parameter({1.0, 1.0}, true);
+    AdamW optimizer({p}, Options(), world.get());
+    SetGradient(p, {2.0, std::numeric_limits<double>::infinity()});
+    EXPECT_EQ(optimizer.Update(0).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(At(p, 0), 1.0);
+    return absl::OkStatus();
+  });
+}
+
+// A change of 0.001 of 1 is below bfloat16's digits (1/256): the master keeps
+// what the parameter cannot show, until it can.
+TEST(AdamWTest, MastersKeepUpdatesThatBFloat16WouldLose) {
+  AdamWOptions options = Options();
+  options.schedule.peak = 1e-3;
+  options.weight_decay = 0;
+  NamedParameter p = {"w", at::ones({1}, at::kBFloat16).requires_grad_(true)};
+  AdamW optimizer({p}, options);
+  p.value.set_grad_dtype(at::kFloat);
+  for (int64_t step = 0; step < 10; ++step) {
+    p.value.mutable_grad() = at::ones({1}, at::kFloat);
+    ASSERT_TRUE(optimizer.Update(step).ok());
+    if (step == 0) {
+      EXPECT_EQ(p.value.item().toFloat(), 1.0F);
+    }
+  }
+  EXPECT_NEAR(p.value.item().toFloat(), 0.99, 0.002);
+}
+
+TEST(ShardingTest, RunsCoverAllElementsOnce) {
+  for (int world : {1, 2, 3, 7}) {
+    int64_t next = 0;
+    for (int rank = 0; rank < world; ++rank) {
+      const ElementRange own = ShardOf(17, world, rank);
+      EXPECT_EQ(own.begin, next);
+      EXPECT_LE(own.size(), 17 / world + 1);
+      next = own.end;
+    }
+    EXPECT_EQ(next, 17);
   }
 }
 

@@ -1,8 +1,8 @@
 // Law 2 over plans that nobody thought of: blocks of any degree at any rank,
 // every mode of sequence parallelism, recompute from none to all layers, ranks
-// without work, samples of 1 and 2 tokens. Each seed is a run of ten steps,
-// each with a plan of its own; loss and every gradient are compared at each
-// step, parameters after the last.
+// without work, samples of 1 and 2 tokens, optimizer states whole or split.
+// Each seed is a run of ten steps, each with a plan of its own; loss and every
+// gradient are compared at each step, parameters after the last.
 
 #include <gtest/gtest.h>
 
@@ -66,6 +66,7 @@ ParityOptions DrawRun(uint64_t seed) {
                                             : std::vector<int>{1, 2});
   if (draw.Below(4) == 0) options.config.attention = AttentionMask::kFull;
   options.irregular_heads = IrregularHeads::kExpand;
+  if (draw.Below(2) == 0) options.sharding = Sharding::kZero1;
   options.world = 1 + static_cast<int>(seed % 8);
   for (int step = 0; step < kSteps; ++step) {
     std::vector<TestMicroBatch>& plan = options.steps.emplace_back();

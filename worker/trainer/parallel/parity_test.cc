@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,6 +132,18 @@ TEST(ParityTest, HeadsThatDoNotDivideAreExpandedOrGathered) {
   ExpectParity(options);
 }
 
+// Padding 35: head counts belong to the job.
+TEST(ParityTest, TwoModelsAtOnceKeepTheirOwnHeads) {
+  ParityOptions four = OneStep(4, {{0, 4, {13, 6}}});
+  ParityOptions six = OneStep(6, {{0, 6, {11, 20}}});
+  six.config.heads = 6;
+  six.config.width = 24;
+  six.config.kv_heads = 3;
+  std::thread other([&] { ExpectParity(six); });
+  ExpectParity(four);
+  other.join();
+}
+
 TEST(ParityTest, BlocksMayBeginAtAnyRank) {
   ExpectParity(OneStep(7, {{1, 2, {12, 5}},
                            {3, 4, {9, 30}},
@@ -150,6 +163,35 @@ TEST(ParityTest, ParametersAgreeAfterTenSteps) {
                              {3, 1, {1, 7, 2}}});
   }
   ExpectParity(options);
+}
+
+// Cut into equal runs of elements, whatever the tensors.
+TEST(ParityTest, SplitOptimizerStatesGiveTheSame) {
+  for (int world : {1, 2, 3, 8}) {
+    SCOPED_TRACE(world);
+    ParityOptions options = OneStep(world, {});
+    options.steps.clear();
+    for (int64_t step = 0; step < 10; ++step) {
+      options.steps.push_back({{0, world, {step + 2, 7}, 0, 1}});
+    }
+    options.sharding = Sharding::kZero1;
+    ExpectParity(options);
+  }
+}
+
+// Parameters with 8 bits of mantissa: far from the oracle's, but no further
+// than rounding takes them, and the same way at every degree.
+TEST(ParityTest, BFloat16StaysWithinRounding) {
+  for (int ulysses : {1, 2, 4}) {
+    SCOPED_TRACE(ulysses);
+    ParityOptions options =
+        OneStep(4, {{0, 4, {33, 2}, 1, ulysses}, {0, 2, {12}}});
+    options.config.dtype = at::kBFloat16;
+    options.sharding = Sharding::kZero1;
+    const ParityReport report = MustRun(options);
+    EXPECT_LE(report.loss, 1e-2);
+    EXPECT_LE(report.gradient, 0.1);
+  }
 }
 
 TEST(ParityTest, GlooGivesTheSame) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
+#include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/parallel/sequence_layout.h"
 #include "worker/trainer/parallel/sequence_parallel.h"
 #include "worker/trainer/parallel/shard.h"
@@ -47,6 +49,18 @@ absl::Status CheckPlan(const wire::StepPlan& plan, int world) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<SequenceLayout> LayoutOf(
+    const wire::PlannedMicroBatch& micro_batch) {
+  const int degree = micro_batch.degree;
+  const int ulysses = micro_batch.ulysses_degree;
+  if (micro_batch.sp_mode == planner::SpMode::kSwitch) {
+    return absl::InvalidArgumentError(
+        "a text model does not switch between frames and patches");
+  }
+  // 0 stands for the degree.
+  return MakeLayout(degree, ulysses == 0 ? degree : ulysses);
+}
+
 absl::StatusOr<std::vector<data::SampleTokens>> ReadSamples(
     const wire::PlannedMicroBatch& micro_batch, const SampleReader& read) {
   std::vector<data::SampleTokens> samples;
@@ -78,6 +92,8 @@ absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
                                            const SampleReader& read) {
   EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_.world->size()));
   gradients_.Zero();
+  TensorAccount& memory = CurrentTensorAccount();
+  memory.ResetPeak();
   StepResult result;
   for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
     if (!plan.micro_batches[i].Contains(groups_.rank)) continue;
@@ -86,6 +102,8 @@ absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
         RunMicroBatch(plan.micro_batches[i], read, plan.trained_tokens));
     done.index = static_cast<int>(i);
     result.padded_tokens += done.padded_tokens;
+    result.peak_tensor_bytes =
+        std::max(result.peak_tensor_bytes, memory.peak_bytes());
     result.micro_batches.push_back(done);
   }
   const int64_t before_ns = groups_.world->collective_ns();
@@ -93,6 +111,8 @@ absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
   // All ranks know the same total, so all leave the gradients alone or none.
   if (result.not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
   result.reduction_ns = groups_.world->collective_ns() - before_ns;
+  result.peak_tensor_bytes =
+      std::max(result.peak_tensor_bytes, memory.peak_bytes());
   return result;
 }
 
@@ -100,17 +120,16 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
     const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
     int64_t divisor_tokens) {
   const int64_t start_ns = NowNs();
+  TensorAccount& memory = CurrentTensorAccount();
+  const int64_t bytes_before = memory.live_bytes();
+  memory.ResetPeak();
   EVENSTEP_ASSIGN_OR_RETURN(
       Communicator * group,
       groups_.find(micro_batch.first_rank, micro_batch.degree));
   const int64_t before_ns = group->collective_ns();
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
                             ReadSamples(micro_batch, read));
-  EVENSTEP_ASSIGN_OR_RETURN(
-      const SequenceLayout layout,
-      MakeLayout(micro_batch.degree, micro_batch.ulysses_degree > 0
-                                         ? micro_batch.ulysses_degree
-                                         : micro_batch.degree));
+  EVENSTEP_ASSIGN_OR_RETURN(const SequenceLayout layout, LayoutOf(micro_batch));
   PackedShard shard;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("a shard", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(shard, MakeShard(samples, layout, group->rank()));
@@ -129,6 +148,7 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   result.trained_tokens = shard.trained_tokens;
   result.loss_not_finite = !std::isfinite(result.loss_sum);
   result.padded_tokens = shard.tokens_T.size(0);
+  result.activation_bytes = memory.peak_bytes() - bytes_before;
   result.collective_ns = group->collective_ns() - before_ns;
   result.total_ns = NowNs() - start_ns;
   return result;
@@ -167,7 +187,7 @@ absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
 }
 
 absl::Status StepRunner::ReduceGradients() {
-  return gradients_.AllReduce(*groups_.world);
+  return gradients_.Reduce(*groups_.world, options_.sharding);
 }
 
 }  // namespace evenstep::trainer

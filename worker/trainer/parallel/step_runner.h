@@ -39,6 +39,9 @@ struct MicroBatchResult {
   int64_t total_ns = 0;       // wall time, collectives included
   int64_t collective_ns = 0;  // wall time inside its collectives
   int64_t padded_tokens = 0;  // tokens that this rank worked on
+  // The most that tensors held beside what lived before; 0 where bytes are not
+  // counted (model/tensor_memory.h).
+  int64_t activation_bytes = 0;
 };
 
 // `loss`, `trained_tokens` and `not_finite` are the whole step's, identical on
@@ -49,11 +52,15 @@ struct StepResult {
   int64_t not_finite = 0;     // above 0: no rank may update
   int64_t reduction_ns = 0;   // wall time inside the reduction's collectives
   int64_t padded_tokens = 0;  // own, over all micro-batches
+  // The most that the rank's tensors held at once; 0 where it is not counted.
+  int64_t peak_tensor_bytes = 0;
   std::vector<MicroBatchResult> micro_batches;  // own, in order
 };
 
 struct StepRunnerOptions {
   IrregularHeads irregular_heads = IrregularHeads::kRefuse;
+  // As the optimizer's: which gradients the reduction leaves on this rank.
+  Sharding sharding = Sharding::kNone;
 };
 
 class StepRunner {
@@ -65,9 +72,10 @@ class StepRunner {
 
   // Collective over the world: every rank calls it with the same plan, with or
   // without work. Afterwards each parameter's grad() is the step's gradient, if
-  // not_finite is 0. INVALID_ARGUMENT: the plan's world or trained tokens are
-  // no good; INTERNAL: the ranks counted other tokens than the plan; NOT_FOUND:
-  // no such group; errors of `read` and of collectives are passed on.
+  // not_finite is 0; under ZeRO-1 in this rank's run of elements.
+  // INVALID_ARGUMENT: the plan's world or trained tokens are no good; INTERNAL:
+  // the ranks counted other tokens than the plan; NOT_FOUND: no such group;
+  // errors of `read` and of collectives are passed on.
   absl::StatusOr<StepResult> Run(const wire::StepPlan& plan,
                                  const SampleReader& read);
 
@@ -77,7 +85,7 @@ class StepRunner {
       const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
       int64_t divisor_tokens);
 
-  // Sums all gradients over the world and does nothing else: for measuring.
+  // Sums gradients over the world and does nothing else: for measuring.
   absl::Status ReduceGradients();
 
  private:

@@ -337,6 +337,39 @@ TEST(StepRunnerTest, RecomputeGivesTheSameBits) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
+// Each micro-batch adds 1/4096 to a gradient of about 1: bfloat16 would drop
+// them all (its digits end at 1/256), float32 keeps them.
+class SmallSteps : public Model {
+ public:
+  SmallSteps()
+      : parameters_(
+            {{"w", at::ones({1}, at::kBFloat16).requires_grad_(true)}}) {}
+  const std::vector<NamedParameter>& parameters() const override {
+    return parameters_;
+  }
+  std::vector<LayerKind> layers() const override { return {}; }
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention&,
+                     const ForwardOptions&) override {
+    const double weight = shard.real_tokens == 4096 ? 4096 : 1;
+    return at::mul(parameters_[0].value.sum().to(at::kFloat), weight);
+  }
+  double gradient() const {
+    return parameters_[0].value.grad().item().toDouble();
+  }
+
+ private:
+  std::vector<NamedParameter> parameters_;
+};
+
+TEST(StepRunnerTest, GradientsOfBFloat16ParametersAddUpInFloat32) {
+  std::vector<wire::PlannedMicroBatch> micro_batches(17, MicroBatch(0, 1, {1}));
+  micro_batches[0] = MicroBatch(0, 1, {4096});
+  const auto outcomes =
+      RunPlan<SmallSteps>(Plan(1, 4112, micro_batches), ReadAllTrained, 1);
+  ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
+  EXPECT_NEAR(outcomes[0].gradient * 4112 / 4096, 1 + 16.0 / 4096, 1e-4);
+}
+
 TEST(StepRunnerTest, TimesInCollectivesArePartOfTheTotal) {
   const auto statuses =
       WithDecoder(2, [](Model& model, GroupTree& groups) -> absl::Status {

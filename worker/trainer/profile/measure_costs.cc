@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kSmallExchangeBytes = 4 << 10;
 constexpr int64_t kLargeExchangeBytes = 4 << 20;
-constexpr int kBytesPerElement = 4;
 // Exchanges and updates are short: more of them steady the median.
 constexpr int kShortRepeats = 5;
 
@@ -81,6 +80,10 @@ absl::StatusOr<ComputeCosts> MeasureAllCompute(const MeasureOptions& options,
   return costs;
 }
 
+int BytesPerElement(const Model& model) {
+  return static_cast<int>(model.parameters().front().value.element_size());
+}
+
 absl::StatusOr<AllToAllPoint> MeasureExchange(const Clock& clock,
                                               Communicator& group,
                                               int64_t bytes) {
@@ -114,9 +117,9 @@ absl::Status MeasureCollectives(const MeasureOptions& options,
     const AllToAllCosts fit = FitAllToAll(small, large);
     latencies.push_back(fit.latency_ns);
     costs->collective.push_back(
-        {block.degree,
-         fit.ns_per_byte * AllToAllBytesPerToken(options.model, block.degree,
-                                                 kBytesPerElement)});
+        {block.degree, fit.ns_per_byte * AllToAllBytesPerToken(
+                                             options.model, block.degree,
+                                             BytesPerElement(*parts.model))});
   }
   costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
   return absl::OkStatus();
@@ -129,14 +132,15 @@ std::vector<NamedParameter> ScratchParameters(const Model& model) {
   for (const NamedParameter& parameter : model.parameters()) {
     at::Tensor value = parameter.value.detach().clone();
     value.set_requires_grad(true);
-    value.mutable_grad() = at::zeros_like(value.detach());
+    value.mutable_grad() = at::zeros_like(parameter.value.grad());
     scratch.push_back({parameter.name, std::move(value)});
   }
   return scratch;
 }
 
 absl::StatusOr<double> MeasureStepFixed(const MeasuredParts& parts) {
-  AdamW optimizer(ScratchParameters(*parts.model), AdamWOptions());
+  AdamW optimizer(ScratchParameters(*parts.model), AdamWOptions(),
+                  parts.sharded_over);
   return MedianNs(*parts.clock, kShortRepeats, [&]() -> absl::Status {
     EVENSTEP_RETURN_IF_ERROR(parts.runner->ReduceGradients());
     return optimizer.Update(0).status();

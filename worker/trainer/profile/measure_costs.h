@@ -40,6 +40,7 @@ struct MeasuredParts {
   StepRunner* runner;
   const GroupTree* groups;
   const Clock* clock;
+  Communicator* sharded_over = nullptr;  // as the job's optimizer
 };
 
 // Collective over the world: every rank measures at the same time, as it will

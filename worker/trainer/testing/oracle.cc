@@ -126,7 +126,11 @@ std::vector<NamedParameter> CopyParameters(
     const std::vector<NamedParameter>& parameters) {
   std::vector<NamedParameter> copies;
   for (const NamedParameter& p : parameters) {
-    copies.push_back({p.name, p.value.detach().clone().requires_grad_(true)});
+    const at::ScalarType type = p.value.scalar_type();
+    const at::Tensor copy = p.value.detach().to(
+        type == at::kBFloat16 ? at::kFloat : type, /*non_blocking=*/false,
+        /*copy=*/true);
+    copies.push_back({p.name, at::Tensor(copy).requires_grad_(true)});
   }
   return copies;
 }

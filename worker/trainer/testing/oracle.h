@@ -28,7 +28,7 @@ OracleResult RunOracle(const DecoderConfig& config,
                        const std::vector<NamedParameter>& parameters,
                        const std::vector<data::SampleTokens>& samples);
 
-// Copies whose gradients are their own.
+// Copies whose gradients are their own; of bfloat16, in float32.
 std::vector<NamedParameter> CopyParameters(
     const std::vector<NamedParameter>& parameters);
 

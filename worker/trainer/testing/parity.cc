@@ -79,11 +79,26 @@ double NormOfAll(const std::vector<at::Tensor>& tensors) {
   return std::sqrt(square);
 }
 
-double Difference(const at::Tensor& actual, const at::Tensor& expected,
-                  double norm_of_all) {
-  const double norm = std::max(Norm(expected), kLeastShare * norm_of_all);
-  const double relative = Norm(at::sub(actual, expected)) / norm;
-  return std::isnan(relative) ? INFINITY : relative;
+void Raise(double value, double* to) {
+  *to = std::isnan(value) ? INFINITY : std::max(*to, value);
+}
+
+// Largest difference over the elements of `range`, by parameter.
+double Difference(const std::vector<NamedParameter>& parameters,
+                  const std::vector<at::Tensor>& actual,
+                  const std::vector<at::Tensor>& expected,
+                  const ElementRange& range) {
+  const double least = kLeastShare * NormOfAll(expected);
+  double largest = 0;
+  for (const ParameterSlice& slice : SlicesOf(parameters, range)) {
+    const auto part = [&slice](const std::vector<at::Tensor>& tensors) {
+      return tensors[slice.parameter].flatten().narrow(0, slice.offset,
+                                                       slice.count);
+    };
+    const double norm = std::max(Norm(expected[slice.parameter]), least);
+    Raise(Norm(at::sub(part(actual), part(expected))) / norm, &largest);
+  }
+  return largest;
 }
 
 // What the oracle says after each step.
@@ -114,10 +129,6 @@ absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
     expected.parameters.push_back(p.value.detach());
   }
   return expected;
-}
-
-void Raise(double value, double* to) {
-  *to = std::isnan(value) ? INFINITY : std::max(*to, value);
 }
 
 // The world's group, and one for every block of the plans that contains the
@@ -172,6 +183,18 @@ class PlannedGroups {
   std::vector<std::pair<RankBlock, std::unique_ptr<Communicator>>> groups_;
 };
 
+std::vector<at::Tensor> ValuesOf(const std::vector<NamedParameter>& all) {
+  std::vector<at::Tensor> values;
+  for (const NamedParameter& p : all) values.push_back(p.value.detach());
+  return values;
+}
+
+std::vector<at::Tensor> GradientsOf(const std::vector<NamedParameter>& all) {
+  std::vector<at::Tensor> gradients;
+  for (const NamedParameter& p : all) gradients.push_back(p.value.grad());
+  return gradients;
+}
+
 // One rank of the run, compared step by step.
 absl::Status RunRank(const ParityOptions& options,
                      const std::vector<TestStep>& steps,
@@ -179,9 +202,15 @@ absl::Status RunRank(const ParityOptions& options,
                      ParityReport* report) {
   EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(options.config));
   if (options.wrap) model = options.wrap(std::move(model));
+  const bool sharded = options.sharding == Sharding::kZero1;
+  const auto& parameters = model->parameters();
+  const ElementRange all{0, CountElements(parameters)};
+  const ElementRange own =
+      sharded ? ShardOf(all.end, options.world, groups.rank) : all;
   StepRunner runner(model.get(), groups,
-                    {.irregular_heads = options.irregular_heads});
-  AdamW optimizer(model->parameters(), Optimizer(steps.size()));
+                    {options.irregular_heads, options.sharding});
+  AdamW optimizer(parameters, Optimizer(steps.size()),
+                  sharded ? groups.world : nullptr);
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto read = [&](int64_t id) -> absl::StatusOr<data::SampleTokens> {
       return steps[s].samples.at(id);
@@ -189,22 +218,15 @@ absl::Status RunRank(const ParityOptions& options,
     EVENSTEP_ASSIGN_OR_RETURN(StepResult result,
                               runner.Run(steps[s].plan, read));
     Raise(std::abs(result.loss - expected.losses[s]), &report->loss);
-    const double norm = NormOfAll(expected.gradients[s]);
-    for (size_t p = 0; p < model->parameters().size(); ++p) {
-      Raise(Difference(model->parameters()[p].value.grad(),
-                       expected.gradients[s][p], norm),
-            &report->gradient);
-    }
+    Raise(Difference(parameters, GradientsOf(parameters), expected.gradients[s],
+                     own),
+          &report->gradient);
     report->results = {std::move(result)};
     EVENSTEP_RETURN_IF_ERROR(
         optimizer.Update(static_cast<int64_t>(s)).status());
   }
-  const double norm = NormOfAll(expected.parameters);
-  for (size_t p = 0; p < model->parameters().size(); ++p) {
-    Raise(Difference(model->parameters()[p].value.detach(),
-                     expected.parameters[p], norm),
-          &report->parameter);
-  }
+  Raise(Difference(parameters, ValuesOf(parameters), expected.parameters, all),
+        &report->parameter);
   return absl::OkStatus();
 }
 

@@ -42,6 +42,7 @@ struct ParityOptions {
   std::vector<std::vector<TestMicroBatch>> steps;
   BackEnd back_end = BackEnd::kInProcess;
   IrregularHeads irregular_heads = IrregularHeads::kRefuse;
+  Sharding sharding = Sharding::kNone;
   ModelWrapper wrap;        // empty: none
   GroupWrapper wrap_group;  // of micro-batches; empty: none
   SampleMaker sample;       // empty: RandomSample with config.vocab

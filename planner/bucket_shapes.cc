@@ -56,6 +56,7 @@ BucketShape BestShape(const PlanRequest& request, const CostModel& costs,
                       const std::vector<LayerCounts>& modes,
                       int64_t most_samples) {
   const Profile profile(request, costs);
+  const bool one_kind = request.model.num_kinds() == 1;
   std::optional<BucketShape> best;
   for (const BlockClass& block_class : ClassPerDegree(request)) {
     int64_t tried = 0;
@@ -63,8 +64,9 @@ BucketShape BestShape(const PlanRequest& request, const CostModel& costs,
       const int64_t batch = std::min(
           profile.MostSamples(block_class.degree, layers, bucket.profiled),
           most_samples);
-      // More recompute only where it makes room for more.
-      if (batch <= tried) continue;
+      // More recompute of one kind of layer only where it makes room for more.
+      // Of two kinds, what holds less may be faster.
+      if (batch == 0 || (one_kind && batch <= tried)) continue;
       tried = batch;
       const BucketShape shape =
           profile.Measure(block_class, layers, batch, bucket.profiled);

@@ -9,16 +9,6 @@
 namespace evenstep::planner {
 namespace {
 
-BatchSize SizeOfBatch(const PlanRequest& request, int degree,
-                      const std::vector<int>& samples) {
-  const SequenceSplit split = SplitFor(request.model, degree);
-  BatchSize size;
-  for (int index : samples) {
-    size += SizeOf(request.model, split, request.samples[index]);
-  }
-  return size;
-}
-
 // Costs in every mode; most requests have one.
 class CostsByMode {
  public:
@@ -139,6 +129,16 @@ double PaddingRatio(const PlanRequest& request,
 }
 
 }  // namespace
+
+BatchSize SizeOfBatch(const PlanRequest& request, int degree,
+                      const std::vector<int>& samples) {
+  const SequenceSplit split = SplitFor(request.model, degree);
+  BatchSize size;
+  for (int index : samples) {
+    size += SizeOf(request.model, split, request.samples[index]);
+  }
+  return size;
+}
 
 int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
                       const std::vector<Placement>& placements) {

@@ -29,6 +29,10 @@ struct Placement {
   LayerCounts recompute_layers = kRecomputeAsAsked;
 };
 
+// What samples come to at a degree, not yet padded to a multiple of it.
+BatchSize SizeOfBatch(const PlanRequest& request, int degree,
+                      const std::vector<int>& samples);
+
 // Step time alone, fixed cost included.
 int64_t PredictStepNs(const PlanRequest& request, const CostModel& costs,
                       const std::vector<Placement>& placements);

@@ -222,7 +222,9 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const LowerBound bound = ComputeLowerBound(request, costs, table);
     auto placements = PlaceInOneMode({request, costs, table, bound});
     last.Update(placements.status());
-    if (placements.ok()) contest.Offer(*std::move(placements));
+    if (!placements.ok()) continue;
+    for (Placement& placement : *placements) placement.recompute_layers = mode;
+    contest.Offer(*std::move(placements));
   }
   OfferRivals(input, contest);
   if (input.request.options.sync == SyncMode::kPerRound) {

@@ -13,17 +13,6 @@ namespace {
 // Within 2 % of the bound is near.
 constexpr int64_t kNearBoundDivisor = 50;
 
-// Gives every micro-batch the least recompute that holds it: no slower.
-void LowerRecompute(const PlanRequest& request,
-                    std::vector<Placement>& placements) {
-  for (Placement& placement : placements) {
-    for (const LayerCounts& mode : RecomputeModes(request)) {
-      placement.recompute_layers = mode;
-      if (Fits(request, placement.block.degree, mode, placement.samples)) break;
-    }
-  }
-}
-
 bool KeepsOneDegree(Policy policy) {
   switch (policy) {
     case Policy::kStatic:
@@ -75,10 +64,40 @@ void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
 
 }  // namespace
 
-void Contest::Offer(std::vector<Placement> placements) {
-  if (!input_.request.options.recompute_choices.empty()) {
-    LowerRecompute(input_.request, placements);
+Contest::Contest(const PolicyInput& input) : input_(input) {
+  for (const LayerCounts& mode : RecomputeModes(input.request)) {
+    costs_of_mode_.push_back(input.costs.WithRecompute(mode));
   }
+}
+
+// A micro-batch that ends sooner delays none under either sync.
+void Contest::LowerRecompute(std::vector<Placement>& placements) const {
+  const PlanRequest& request = input_.request;
+  for (Placement& placement : placements) {
+    const int degree = placement.block.degree;
+    const BatchSize size = SizeOfBatch(request, degree, placement.samples);
+    const int64_t tokens_per_rank = PaddedTokens(size.tokens, degree) / degree;
+    const BlockClass block_class = input_.costs.ClassOf(placement.block);
+    const LayerCounts current = placement.recompute_layers == kRecomputeAsAsked
+                                    ? request.options.recompute_layers
+                                    : placement.recompute_layers;
+    const auto costs_now = std::find_if(
+        costs_of_mode_.begin(), costs_of_mode_.end(),
+        [&](const auto& c) { return c.recompute_layers() == current; });
+    int64_t least_ns = costs_now->MicroBatchNs(block_class, size);
+    for (const CostModel& costs : costs_of_mode_) {
+      const LayerCounts& mode = costs.recompute_layers();
+      if (tokens_per_rank > TokensPerRank(request, mode, degree)) continue;
+      const int64_t ns = costs.MicroBatchNs(block_class, size);
+      if (ns >= least_ns) continue;
+      least_ns = ns;
+      placement.recompute_layers = mode;
+    }
+  }
+}
+
+void Contest::Offer(std::vector<Placement> placements) {
+  if (costs_of_mode_.size() > 1) LowerRecompute(placements);
   const int most_groups = input_.request.options.max_groups_per_rank;
   if (most_groups > 0 &&
       MostGroupsPerRank(input_.request, placements) > most_groups) {

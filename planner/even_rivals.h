@@ -17,7 +17,7 @@ namespace evenstep::planner {
 // have.
 class Contest {
  public:
-  explicit Contest(const PolicyInput& input) : input_(input) {}
+  explicit Contest(const PolicyInput& input);
 
   void Offer(std::vector<Placement> placements);
   // Whether some placements needed too many groups.
@@ -30,7 +30,11 @@ class Contest {
   std::vector<Placement> Take() { return std::move(placements_); }
 
  private:
+  // Gives every micro-batch the fastest mode that holds it; its own on a tie.
+  void LowerRecompute(std::vector<Placement>& placements) const;
+
   const PolicyInput& input_;
+  std::vector<CostModel> costs_of_mode_;
   bool refused_ = false;
   int64_t step_ns_ = INT64_MAX;
   std::vector<Placement> placements_;

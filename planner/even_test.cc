@@ -107,8 +107,10 @@ TEST(EvenTest, NoPlanIsFasterOnUpToEightSamplesAndFourRanks) {
 TEST(EvenTest, ChoosingRecomputeIsNeverWorseThanAnySingleMode) {
   int lower = 0;
   for (uint64_t seed = 3000; seed < 3100; ++seed) {
-    PlanRequest request =
-        testing::WithRecomputeChoices(testing::RandomRequest(seed, {16, 40}));
+    PlanRequest request = testing::RandomRequest(seed, {16, 40});
+    request = seed % 3 == 2 ? testing::AsVideo(request, seed)
+                            : testing::WithRecomputeChoices(request);
+    if (seed % 3 == 1) request = testing::WithSpModes(request, seed);
     request.options.work_budget = 2000;
     if (seed % 2 == 1) request.options.sync = SyncMode::kPerRound;
     const int64_t chosen_ns = StepNs(request, Policy::kEven);
@@ -140,6 +142,13 @@ TEST(EvenTest, ContiguousBlocksHoldWhatAlignedOnesCannot) {
   }
 }
 
+void ExpectNoOtherPolicyIsFaster(const PlanRequest& request, uint64_t seed) {
+  const int64_t even_ns = StepNs(request, Policy::kEven);
+  for (Policy policy : kOthers) {
+    EXPECT_LE(even_ns, StepNs(request, policy)) << "seed " << seed;
+  }
+}
+
 TEST(EvenTest, IsNeverSlowerThanAnotherPolicy) {
   for (uint64_t seed = 1000; seed < 1400; ++seed) {
     PlanRequest request = testing::RandomRequest(seed, {24, 60});
@@ -147,9 +156,47 @@ TEST(EvenTest, IsNeverSlowerThanAnotherPolicy) {
     if (seed % 3 == 1) request.options.blocks = BlockShape::kContiguous;
     if (seed % 5 == 1) request = testing::WithRecomputeChoices(request);
     if (seed % 4 != 0) request.options.work_budget = 500;
-    const int64_t even_ns = StepNs(request, Policy::kEven);
-    for (Policy policy : kOthers) {
-      EXPECT_LE(even_ns, StepNs(request, policy)) << "seed " << seed;
+    ExpectNoOtherPolicyIsFaster(request, seed);
+  }
+}
+
+TEST(EvenTest, IsNeverSlowerOnVideoOrInAnyModeOfSequenceParallelism) {
+  for (uint64_t seed = 1400; seed < 1600; ++seed) {
+    PlanRequest request = testing::RandomRequest(seed, {16, 30});
+    if (seed % 3 == 1) request.options.sync = SyncMode::kPerRound;
+    if (seed % 5 == 1) request.options.blocks = BlockShape::kContiguous;
+    request.options.work_budget = 500;
+    request = seed % 2 == 0 ? testing::AsVideo(request, seed)
+                            : testing::WithSpModes(request, seed);
+    ExpectNoOtherPolicyIsFaster(request, seed);
+  }
+}
+
+// One clip whose temporal layers take far longer than its spatial ones, and
+// room for one of the two kinds only. Both ways recompute ten layers.
+PlanRequest OneDearKindOfLayer() {
+  PlanRequest request = testing::SimpleRequest(1, 0, {});
+  request.samples = {{0, 64, 64, 4, 4, 4}};
+  request.model.spatial_layers = request.model.temporal_layers = 10;
+  request.time.spatial.linear_ns_per_token = 1000;
+  request.time.temporal.linear_ns_per_token = 100'000;
+  request.memory.spatial = request.memory.temporal = {30, 2};
+  request.memory.activation_bytes = 64 * 350;
+  // All are recomputed where nobody chooses.
+  request.options.recompute_layers = {10, 10};
+  request.options.recompute_choices = {{0, 0}, {10, 0}, {0, 10}, {10, 10}};
+  return request;
+}
+
+TEST(EvenTest, TheKindOfLayerThatIsCheapToRecomputeIsRecomputed) {
+  for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+    PlanRequest request = OneDearKindOfLayer();
+    request.options.sync = sync;
+    for (Policy policy :
+         {Policy::kBucketTuned, Policy::kDcpIntra, Policy::kEven}) {
+      // 101,333 and a third a token.
+      EXPECT_EQ(StepNs(request, policy), 64 * 304'000 / 3)
+          << static_cast<int>(policy);
     }
   }
 }

@@ -43,7 +43,7 @@ class RoundFiller {
   // Places what it can; the others, in order, go to `left`.
   void FillAny(absl::Span<const int> items, const FillRule& rule,
                std::vector<int>& left);
-  // What the last call placed, every group in the first mode that holds it.
+  // What the last call placed, every group in the fastest mode that holds it.
   Round TakeRound() const;
   // Time of the longest group of the last call.
   int64_t PeakNs() const;

@@ -110,15 +110,18 @@ void RemoveItem(const CostTable& table, int item, RoundGroup& group) {
 }
 
 void LowerMode(const CostTable& table, RoundGroup& group) {
-  for (int level = group.level % table.num_degrees(); level < group.level;
-       level += table.num_degrees()) {
+  if (table.num_modes() == 1) return;
+  RoundGroup fastest;
+  fastest.ns = group.ns;
+  for (int level = group.level % table.num_degrees();
+       level < table.num_levels(); level += table.num_degrees()) {
     if (group.tokens > table.capacity_tokens(level)) continue;
     RoundGroup lowered;
     lowered.level = level;
     for (int item : group.items) AddItem(table, item, lowered);
-    if (lowered.ns <= group.ns) group = std::move(lowered);
-    return;
+    if (lowered.ns < fastest.ns) fastest = std::move(lowered);
   }
+  if (fastest.ns < group.ns) group = std::move(fastest);
 }
 
 void Refresh(const CostTable& table, Round& round) {

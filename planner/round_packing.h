@@ -40,7 +40,7 @@ int64_t TotalNs(const Rounds& rounds);
 
 void AddItem(const CostTable& table, int item, RoundGroup& group);
 void RemoveItem(const CostTable& table, int item, RoundGroup& group);
-// Gives the group the first mode that holds its tokens; it gets no slower.
+// Gives the group the fastest mode that holds its tokens; its own on a tie.
 void LowerMode(const CostTable& table, RoundGroup& group);
 // Drops empty groups, counts ranks and peak anew.
 void Refresh(const CostTable& table, Round& round);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,11 +48,9 @@ enum class Filling { kFull, kAny };
 
 class Drawing {
  public:
-  Drawing(std::vector<Stock> stocks, int num_ranks,
-          const ElasticOptions& options)
-      : stocks_(std::move(stocks)),
-        free_ranks_(num_ranks),
-        draws_(options.seed, options.step) {
+  Drawing(std::vector<Stock> stocks, int num_ranks, Accumulation accumulation,
+          ElasticDraws& draws)
+      : stocks_(std::move(stocks)), free_ranks_(num_ranks), draws_(draws) {
     while (DrawGroup(Filling::kFull)) {
     }
     // Only what fills no micro-batch is left: the end of the data.
@@ -58,7 +58,7 @@ class Drawing {
       while (DrawGroup(Filling::kAny)) {
       }
     }
-    if (options.accumulation == Accumulation::kMatched) Accumulate();
+    if (accumulation == Accumulation::kMatched) Accumulate();
   }
 
   // Widest first from rank 0 on, so that blocks are aligned; one micro-batch of
@@ -136,7 +136,7 @@ class Drawing {
 
   std::vector<Stock> stocks_;
   int free_ranks_;
-  ElasticDraws draws_;
+  ElasticDraws& draws_;
   std::vector<Group> groups_;
 };
 
@@ -198,7 +198,8 @@ absl::StatusOr<std::vector<Placement>> DrawPacked(const PlanRequest& pool,
 
 absl::StatusOr<std::vector<Placement>> Draw(const PlanRequest& pool,
                                             const CostModel& costs,
-                                            const ElasticOptions& options) {
+                                            Accumulation accumulation,
+                                            ElasticDraws& draws) {
   const int num_ranks = pool.cluster.num_ranks();
   switch (pool.options.policy) {
     case Policy::kPacked:
@@ -206,11 +207,12 @@ absl::StatusOr<std::vector<Placement>> Draw(const PlanRequest& pool,
     case Policy::kBucket: {
       EVENSTEP_ASSIGN_OR_RETURN(std::vector<Stock> stocks,
                                 OneDegree(pool, costs));
-      return Drawing(std::move(stocks), num_ranks, options).Place();
+      return Drawing(std::move(stocks), num_ranks, accumulation, draws).Place();
     }
     case Policy::kDcpInter:
     case Policy::kDcpIntra:
-      return Drawing(OwnShapes(pool, costs), num_ranks, options).Place();
+      return Drawing(OwnShapes(pool, costs), num_ranks, accumulation, draws)
+          .Place();
     default: {
       const absl::string_view name = PolicyName(pool.options.policy);
       return absl::InvalidArgumentError(
@@ -239,10 +241,67 @@ void Split(const PlanRequest& pool, std::vector<Placement>& placements,
   }
 }
 
-bool operator==(const Sample& a, const Sample& b) {
-  return a.id == b.id && a.length == b.length &&
-         a.trained_tokens == b.trained_tokens && a.frames == b.frames &&
-         a.height == b.height && a.width == b.width;
+// What is left of a pool, and where that stands in it.
+struct Rest {
+  PlanRequest request;
+  std::vector<int> pool_index;
+
+  void Drop(const std::vector<bool>& drawn) {
+    size_t kept = 0;
+    for (size_t i = 0; i < pool_index.size(); ++i) {
+      if (drawn[pool_index[i]]) continue;
+      request.samples[kept] = request.samples[i];
+      pool_index[kept++] = pool_index[i];
+    }
+    request.samples.resize(kept);
+    pool_index.resize(kept);
+  }
+};
+
+// A step without a trained token has no divisor, so further rounds are drawn
+// until there is one; the pool holds one.
+absl::StatusOr<std::vector<Placement>> DrawTrained(
+    const PlanRequest& pool, const ElasticOptions& options) {
+  ElasticDraws draws(options.seed, options.step);
+  Rest rest{pool, std::vector<int>(pool.samples.size())};
+  std::iota(rest.pool_index.begin(), rest.pool_index.end(), 0);
+  std::vector<bool> drawn(pool.samples.size(), false);
+  std::vector<Placement> placements;
+  for (int64_t trained_tokens = 0; trained_tokens == 0;) {
+    const CostModel costs(rest.request, pool.options.recompute_layers);
+    EVENSTEP_ASSIGN_OR_RETURN(
+        std::vector<Placement> more,
+        Draw(rest.request, costs, options.accumulation, draws));
+    const int first_round =
+        placements.empty() ? 0 : placements.back().round + 1;
+    for (Placement& placement : more) {
+      placement.round += first_round;
+      for (int& index : placement.samples) {
+        index = rest.pool_index[index];
+        drawn[index] = true;
+        trained_tokens += pool.samples[index].trained_tokens;
+      }
+      placements.push_back(std::move(placement));
+    }
+    rest.Drop(drawn);
+  }
+  return placements;
+}
+
+absl::Status CheckGroups(const PlanRequest& pool,
+                         const std::vector<Placement>& placements) {
+  const int limit = pool.options.max_groups_per_rank;
+  const int most = MostGroupsPerRank(pool, placements);
+  if (limit == 0 || most <= limit) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the drawn step needs ", most,
+                   " groups for some rank until it holds a "
+                   "trained token, above ",
+                   limit, " (options.max_groups_per_rank)"));
+}
+
+absl::Status Wrong(const std::string& what) {
+  return absl::InternalError(absl::StrCat("the elastic step is wrong: ", what));
 }
 
 }  // namespace
@@ -251,12 +310,13 @@ absl::StatusOr<ElasticStep> DrawElasticStep(const PlanRequest& pool,
                                             const ElasticOptions& options) {
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(pool));
   EVENSTEP_RETURN_IF_ERROR(CheckSamplesFit(pool));
-  const CostModel costs(pool, pool.options.recompute_layers);
   EVENSTEP_ASSIGN_OR_RETURN(std::vector<Placement> placements,
-                            Draw(pool, costs, options));
+                            DrawTrained(pool, options));
+  EVENSTEP_RETURN_IF_ERROR(CheckGroups(pool, placements));
   ElasticStep step;
   Split(pool, placements, step);
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(step.request));
+  const CostModel costs(step.request, pool.options.recompute_layers);
   const CostTable table(step.request, costs);
   const LowerBound bound = ComputeLowerBound(step.request, costs, table);
   step.plan = BuildPlan(step.request, costs, bound, std::move(placements));
@@ -271,18 +331,20 @@ absl::Status CheckElasticStep(const PlanRequest& pool,
     for (const Sample& sample : *samples) {
       const auto found = unseen.find(sample.id);
       if (found == unseen.end() || !(*found->second == sample)) {
-        return absl::InternalError(absl::StrCat(
-            "the elastic step is wrong: sample ", sample.id,
+        return Wrong(absl::StrCat(
+            "sample ", sample.id,
             " is drawn or carried over twice, or is not the pool's"));
       }
       unseen.erase(found);
     }
   }
   if (!unseen.empty()) {
-    return absl::InternalError(
-        absl::StrCat("the elastic step is wrong: ", unseen.size(),
-                     " samples, with ", unseen.begin()->first, ", are lost"));
+    return Wrong(absl::StrCat(unseen.size(), " samples, with ",
+                              unseen.begin()->first, ", are lost"));
   }
+  PlanRequest asked = step.request;
+  asked.samples = pool.samples;
+  if (asked != pool) return Wrong("it asks for something else than the pool");
   return CheckPlan(step.request, step.plan);
 }
 

@@ -1,12 +1,12 @@
 #ifndef EVENSTEP_PLANNER_ELASTIC_H_
 #define EVENSTEP_PLANNER_ELASTIC_H_
 
-// `batch: elastic`: the set-up in which the bucket policies were published. The
+// Elastic batches: the set-up in which the bucket policies were published. The
 // request's samples are a pool; groups are drawn from it until the ranks are
 // full, so the number of samples of a step floats. What is not drawn stays for
 // later steps: nothing is lost, nothing runs twice (docs/adr/0010). Breaks law
-// 1 by design, so only a job that asks for it, or a study, calls this. Pure:
-// same pool, options and step, same draw. Stateless.
+// 1 by design, so only the study calls this: no job and no flag asks for it.
+// Pure: same pool, options and step, same draw. Stateless.
 //
 //   while (!pool.samples.empty()) {
 //     absl::StatusOr<ElasticStep> step = DrawElasticStep(pool, {.step = k++});
@@ -49,13 +49,17 @@ struct ElasticStep {
 //   dcp-inter  groups of a bucket's own degree and size, until the ranks are
 //   dcp-intra  full; intra also with the bucket's own recompute
 // Buckets are drawn by how many samples they hold. A bucket that cannot fill a
-// micro-batch waits, unless nothing else can be drawn. INVALID_ARGUMENT for
-// other policies; else fails as MakePlan does.
+// micro-batch waits, unless nothing else can be drawn. A step without a trained
+// token has no divisor: then the ranks are filled again, in further rounds,
+// until there is one. INVALID_ARGUMENT for other policies, and for a pool
+// without a trained token, the end of the data: what it holds changes no
+// gradient. Else fails as MakePlan does.
 absl::StatusOr<ElasticStep> DrawElasticStep(const PlanRequest& pool,
                                             const ElasticOptions& options);
 
 // Law 1 under elastic: every id of the pool is in the step or carried over,
-// once, unchanged; and CheckPlan. INTERNAL with what is broken.
+// once, unchanged; the step's request is the pool's in everything else; and
+// CheckPlan. INTERNAL with what is broken.
 absl::Status CheckElasticStep(const PlanRequest& pool, const ElasticStep& step);
 
 }  // namespace evenstep::planner

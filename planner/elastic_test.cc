@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -161,6 +162,59 @@ TEST(ElasticTest, LostDoubledAndForeignSamplesAreCaught) {
     EXPECT_EQ(CheckElasticStep(pool, *step).code(),
               absl::StatusCode::kInternal);
   }
+}
+
+// Each passes CheckPlan: the plan is good for the request that it came with.
+TEST(ElasticTest, AStepThatAsksForSomethingElseThanThePoolIsCaught) {
+  const std::function<void(PlanRequest&)> kChanges[] = {
+      [](PlanRequest& pool) { pool.memory.tokens_per_rank *= 2; },
+      [](PlanRequest& pool) { pool.time.linear_ns_per_token += 1; },
+      [](PlanRequest& pool) { pool.time.collective[0].ns_per_token += 1; },
+      [](PlanRequest& pool) { pool.model.heads *= 2; },
+      [](PlanRequest& pool) {
+        pool.cluster.ranks_per_node = {4, 4};
+      },
+      [](PlanRequest& pool) { pool.run.max_length = 700; },
+      [](PlanRequest& pool) { pool.options.work_budget += 1; }};
+  PlanRequest pool = Pool(300);
+  pool.options.policy = Policy::kBucket;
+  for (const auto& change : kChanges) {
+    PlanRequest other = pool;
+    change(other);
+    const auto step = *DrawElasticStep(other, {});
+    ASSERT_TRUE(CheckElasticStep(other, step).ok());
+    EXPECT_EQ(CheckElasticStep(pool, step).code(), absl::StatusCode::kInternal)
+        << "change " << &change - kChanges;
+  }
+}
+
+TEST(ElasticTest, AStepIsDrawnOnUntilItHoldsATrainedToken) {
+  for (Policy policy : kPolicies) {
+    for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+      PlanRequest pool = Pool(300);
+      pool.options.policy = policy;
+      pool.options.sync = sync;
+      for (Sample& sample : pool.samples) sample.trained_tokens = 0;
+      pool.samples.back().trained_tokens = 1;
+      for (uint64_t seed = 0; seed < 10; ++seed) {
+        const auto step = DrawElasticStep(pool, {.seed = seed});
+        ASSERT_TRUE(step.ok()) << step.status();
+        EXPECT_EQ(step->plan.trained_tokens, 1);
+        const absl::Status verdict = CheckElasticStep(pool, *step);
+        EXPECT_TRUE(verdict.ok()) << verdict;
+      }
+    }
+  }
+}
+
+TEST(ElasticTest, APoolWithoutATrainedTokenIsRefused) {
+  PlanRequest pool = Pool(30);
+  pool.options.policy = Policy::kBucket;
+  for (Sample& sample : pool.samples) sample.trained_tokens = 0;
+  const absl::Status refused = DrawElasticStep(pool, {}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("no token of the step's 30 samples"));
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ struct ModelShape {
     return is_video() ? LayerCounts(spatial_layers, temporal_layers)
                       : LayerCounts(num_layers);
   }
+
+  friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
 // Of all layers of one kind, forward and backward, at degree 1.
@@ -80,6 +82,8 @@ struct LayerTime {
   // stands in its place, in full.
   double attention_ns_per_token = 0;
   double sharded_attention_ns_per_token = 0;
+
+  friend bool operator==(const LayerTime&, const LayerTime&) = default;
 };
 
 // Seconds-of-work model of one micro-batch with S padded tokens on degree d;
@@ -106,6 +110,9 @@ struct TimeModel {
   struct CollectiveCost {
     int degree = 0;
     double ns_per_token = 0;
+
+    friend bool operator==(const CollectiveCost&,
+                           const CollectiveCost&) = default;
   };
   std::vector<CollectiveCost> collective = {};  // beta
   int64_t step_fixed_ns = 0;  // gradient reduction and optimizer, once a step
@@ -121,11 +128,15 @@ struct TimeModel {
   std::vector<CollectiveCost> collective_across = {};
   std::vector<CollectiveCost> gather_across = {};
   int64_t collective_latency_across_ns = 0;
+
+  friend bool operator==(const TimeModel&, const TimeModel&) = default;
 };
 
 struct LayerMemory {
   int64_t layer_bytes_per_token = 0;  // of a layer that is not recomputed
   int64_t kept_bytes_per_token = 0;   // input of a recomputed layer
+
+  friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
 
 // What bounds the padded tokens / degree of every micro-batch. tokens_per_rank,
@@ -144,6 +155,8 @@ struct MemoryModel {
   int64_t gathered_bytes_per_token = 0;  // K and V of all heads, of one layer
   LayerMemory spatial = {};              // video
   LayerMemory temporal = {};             // video
+
+  friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };
 
 }  // namespace evenstep::planner

@@ -27,6 +27,8 @@ struct Sample {
   int64_t width = 0;
 
   int64_t patches() const { return height * width; }  // of a frame
+
+  friend bool operator==(const Sample&, const Sample&) = default;
 };
 
 // Facts of the whole run that are the same for every step.
@@ -35,6 +37,8 @@ struct RunFacts {
   // Upper bounds of the length buckets, ascending, for `bucket` and `dcp-*`;
   // above the last one, and if empty: powers of two.
   std::vector<int64_t> bucket_bounds;
+
+  friend bool operator==(const RunFacts&, const RunFacts&) = default;
 };
 
 struct Cluster {
@@ -47,6 +51,8 @@ struct Cluster {
     for (int ranks : ranks_per_node) total += ranks;
     return total;
   }
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 enum class Policy {
@@ -84,6 +90,8 @@ struct Options {
   int max_groups_per_rank = 0;
   // Counted work, never the clock: trials of the local search.
   int64_t work_budget = 60000;
+
+  friend bool operator==(const Options&, const Options&) = default;
 };
 
 struct PlanRequest {
@@ -94,6 +102,8 @@ struct PlanRequest {
   TimeModel time;
   MemoryModel memory;
   Options options;
+
+  friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
 }  // namespace evenstep::planner

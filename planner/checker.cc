@@ -2,7 +2,8 @@
 // code with the policies, the evaluation or the bounds: the rules and formulas
 // of 10-planning are stated here and in checker_formulas.h once more, from the
 // request alone, and in plain order instead of fast order. Do not merge the
-// two.
+// two. The lower bound alone is not stated again: a plan that is right can come
+// with a bound that is too low, or was given by another argument (CheckBound).
 
 #include <algorithm>
 #include <cmath>
@@ -276,7 +277,8 @@ absl::Status CheckTotals(const PlanRequest& request, const Plan& plan) {
   return absl::OkStatus();
 }
 
-// A lower bound above a plan that exists would be a bug of the bounds.
+// A lower bound above a plan that exists would be a bug of the bounds. One that
+// is too low is not seen here.
 absl::Status CheckBound(const PlanRequest& request, const Plan& plan) {
   if (plan.lower_bound_ns < request.time.step_fixed_ns ||
       plan.lower_bound_ns > plan.predicted_step_ns) {
@@ -284,7 +286,16 @@ absl::Status CheckBound(const PlanRequest& request, const Plan& plan) {
                                " ns is not within its step of ",
                                plan.predicted_step_ns, " ns"));
   }
-  return absl::OkStatus();
+  switch (plan.active_bound) {
+    case BoundKind::kArea:
+    case BoundKind::kLongest:
+    case BoundKind::kMemory:
+    case BoundKind::kDestructive:
+      return absl::OkStatus();
+  }
+  return Broken(absl::StrCat("its active bound is ",
+                             static_cast<int>(plan.active_bound),
+                             ", which is none"));
 }
 
 void HashWord(uint64_t& hash, uint64_t word) {

@@ -48,7 +48,10 @@ namespace evenstep::planner {
 // the sentence says why, with the numbers, and what would make it fit.
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request);
 
-// Proves laws 1 and 3 for `plan`, and the arithmetic of every number in it.
+// Proves laws 1 and 3 for `plan`, and the arithmetic of every number in it but
+// one: of lower_bound_ns only that it lies within the step's fixed time and the
+// step, of active_bound that it names an argument. A bound that is too low, or
+// that another argument gave, passes; bounds_test.cc is what holds bounds.h.
 // Shares no code with the policies. INTERNAL with the first broken rule.
 absl::Status CheckPlan(const PlanRequest& request, const Plan& plan);
 

@@ -228,6 +228,13 @@ std::vector<Corruption> MakeAll() {
       Plain("the bound is above the plan",
             [](Plan& p) { p.lower_bound_ns = p.predicted_step_ns + 1; }),
       Plain("the bound is negative", [](Plan& p) { p.lower_bound_ns = -1; }),
+      {"the bound is below the step's fixed time",
+       [](const PlanRequest& request, Plan& plan) {
+         plan.lower_bound_ns = request.time.step_fixed_ns - 1;
+         return true;
+       }},
+      Plain("the active bound is none",
+            [](Plan& p) { p.active_bound = static_cast<BoundKind>(4); }),
       Plain("the digest is off by a bit", [](Plan& p) { p.digest ^= 4; }),
   };
 }

@@ -331,19 +331,24 @@ absl::StatusOr<TimeModel> MisjudgedCosts(const TimeModel& time,
         &wrong.collective_latency_across_ns, &wrong.step_fixed_ns}) {
     *ns = std::llround(static_cast<double>(*ns) * factor());
   }
-  for (double* ns :
-       {&wrong.linear_ns_per_token, &wrong.quadratic_ns_per_token2,
-        &wrong.attention_ns_per_token, &wrong.sharded_attention_ns_per_token,
-        &wrong.head_ns_per_token}) {
-    *ns *= factor();
-  }
+  // Attention is a part of the linear cost and stays one: the rest of it is
+  // scaled by the first factor, attention by its own.
+  auto misjudge = [&](double* linear, double* quadratic, double* attention,
+                      double* sharded_attention) {
+    const double rest = (*linear - *attention) * factor();
+    *quadratic *= factor();
+    *attention *= factor();
+    *sharded_attention *= factor();
+    *linear = rest + *attention;
+  };
+  misjudge(&wrong.linear_ns_per_token, &wrong.quadratic_ns_per_token2,
+           &wrong.attention_ns_per_token,
+           &wrong.sharded_attention_ns_per_token);
+  wrong.head_ns_per_token *= factor();
   for (LayerTime* layers : {&wrong.spatial, &wrong.temporal}) {
-    for (double* ns :
-         {&layers->linear_ns_per_token, &layers->quadratic_ns_per_token2,
-          &layers->attention_ns_per_token,
-          &layers->sharded_attention_ns_per_token}) {
-      *ns *= factor();
-    }
+    misjudge(&layers->linear_ns_per_token, &layers->quadratic_ns_per_token2,
+             &layers->attention_ns_per_token,
+             &layers->sharded_attention_ns_per_token);
   }
   for (auto* entries : {&wrong.collective, &wrong.gather,
                         &wrong.collective_across, &wrong.gather_across}) {

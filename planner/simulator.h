@@ -75,7 +75,8 @@ struct SimulatedStep {
 };
 
 // Costs that are wrong: every number of `time`, each on its own, times 1 + u, u
-// uniform in +-half_width. INVALID_ARGUMENT unless that is in [0, 1).
+// uniform in +-half_width; of a linear cost, the part that is not attention, so
+// that legal costs stay legal. INVALID_ARGUMENT unless that is in [0, 1).
 absl::StatusOr<TimeModel> MisjudgedCosts(const TimeModel& time,
                                          double half_width, uint64_t seed);
 

@@ -12,6 +12,7 @@
 #include "planner/planner.h"
 #include "planner/policies.h"
 #include "planner/testing/random_request.h"
+#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {
@@ -161,6 +162,19 @@ TEST(SimulatorTest, MisjudgedCostsStayWithinTheirWidthAndHaveBothSigns) {
   EXPECT_EQ(MisjudgedCosts(time, 0, 1)->linear_ns_per_token, 1000);
   EXPECT_EQ(MisjudgedCosts(time, 1, 1).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SimulatorTest, MisjudgedCostsKeepAttentionAPartOfTheLinearCost) {
+  PlanRequest request = testing::SimpleRequest(2, 64, {64});
+  request.time.linear_ns_per_token = 1000;
+  request.time.attention_ns_per_token = 1000;
+  const TimeModel time = request.time;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    request.time = *MisjudgedCosts(time, 0.3, seed);
+    const absl::Status verdict = ValidateRequest(request);
+    EXPECT_TRUE(verdict.ok()) << "seed " << seed << ": " << verdict;
+    EXPECT_NEAR(request.time.linear_ns_per_token, 1000, 300);
+  }
 }
 
 // Mean time over the noiseless one of a group of `degree`, which computes 1000

@@ -19,13 +19,20 @@ BATCHES = ["ln64", "wiki64", "wiki64b", "ln8", "ln8s"]
 
 
 def load_rows(path):
-    """Counters by row name, for rows that ran."""
-    rows = {}
-    for run in json.loads(pathlib.Path(path).read_text())["benchmarks"]:
-        if run.get("error_occurred"):
-            continue
-        rows[run["name"].removesuffix("/iterations:1")] = run
-    return rows
+    """Runs by row name; those that failed are among them."""
+    runs = json.loads(pathlib.Path(path).read_text())["benchmarks"]
+    return {run["name"].removesuffix("/iterations:1"): run for run in runs}
+
+
+def failed(row):
+    return bool(row.get("error_occurred"))
+
+
+def failures(rows):
+    """Every failed row with its reason, for people."""
+    lines = [f"- `{name}` failed: {row['error_message']}"
+             for name, row in rows.items() if failed(row)]
+    return ["### Failed rows", ""] + lines + [""] if lines else []
 
 
 def table(head, lines):
@@ -33,16 +40,26 @@ def table(head, lines):
     return ["| " + " | ".join(line) + " |" for line in [head, rule] + lines] + [""]
 
 
+def figure(row, name, pattern="{:.4f}"):
+    if failed(row):
+        return "failed"
+    return pattern.format(row[name]) if name in row else "-"
+
+
 def ratio(row):
-    return f"{row['ratio']:.4f}"
+    return figure(row, "ratio")
 
 
 def milliseconds(row):
+    if failed(row):
+        return "failed"
     number = row["cpu_ms"]
     return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
 def target(row):
+    if failed(row):
+        return "-", "failed"
     if "max_ratio" not in row:
         return "-", "-"
     time = f"{row['max_ms']:g} ms, " if "max_ms" in row else ""
@@ -56,10 +73,10 @@ def against_targets(rows, prefix, first_column):
         if not name.startswith(prefix):
             continue
         aim, verdict = target(row)
-        worst = f"{row['worst_ratio']:.4f}" if "worst_ratio" in row else "-"
-        lines.append([name.removeprefix(prefix), ratio(row), worst,
-                      milliseconds(row), aim, verdict])
-    head = [first_column, "ratio", "worst", "ms", "ratio at most",
+        lines.append([name.removeprefix(prefix), ratio(row),
+                      figure(row, "worst_ratio"), milliseconds(row), aim,
+                      verdict])
+    head = [first_column, "mean ratio", "worst ratio", "ms", "mean at most",
             "time at most, verdict"]
     return table(head, lines)
 
@@ -76,6 +93,14 @@ def shared_even(rows):
                   "time at most, verdict"], lines)
 
 
+def over(row, even):
+    if row is None or even is None:
+        return "-"
+    if failed(row) or failed(even):
+        return "failed"
+    return f"{row['step_s'] / even['step_s']:.3f}"
+
+
 def shared_others(rows, objective):
     """Step time of every row over that of `even`."""
     rules = list(dict.fromkeys(
@@ -87,23 +112,24 @@ def shared_others(rows, objective):
         for batch in BATCHES:
             row = rows.get(f"shared/{objective}/{batch}/{rule}")
             even = rows.get(f"shared/{objective}/{batch}/even")
-            line.append("-" if row is None or even is None
-                        else f"{row['step_s'] / even['step_s']:.3f}")
+            line.append(over(row, even))
         lines.append(line)
     return table(["row"] + BATCHES, lines)
 
 
 def recompute(rows):
     lines = [[name.removeprefix("recompute/"), ratio(row),
-              f"{100 * (row['gain'] - 1):.1f} %", milliseconds(row)]
+              "failed" if failed(row) else f"{100 * (row['gain'] - 1):.1f} %",
+             milliseconds(row)]
              for name, row in rows.items() if name.startswith("recompute/")]
     return table(["objective, batch", "ratio", "gain over best single mode",
                   "ms"], lines)
 
 
 def brute_force(rows):
-    lines = [[name.removeprefix("brute_force/"), f"{row['planned']:.0f}",
-              f"{row['optimal']:.0f}", row["label"]]
+    lines = [[name.removeprefix("brute_force/"),
+              figure(row, "planned", "{:.0f}"),
+              figure(row, "optimal", "{:.0f}"), row.get("label", "failed")]
              for name, row in rows.items() if name.startswith("brute_force/")]
     return table(["objective", "requests", "optimal", "99 %"], lines)
 
@@ -119,12 +145,12 @@ def tables(rows):
         ("Fresh batches: 20 seeds of each law", "fresh/", "objective, law"),
         ("Sizes: samples, ranks, law", "scale/", "objective, size, law"),
         ("Odd worlds and unequal nodes, per_step", "world/", "ranks, law"),
-        ("Built-in cost models, 512 lognormal samples on 64 ranks", "model/",
-         "objective, model"),
-        ("One rank 25 % slower, against the ideal", "slow_rank/",
+        ("Built-in cost models, 512 samples on 64 ranks: lognormal, of video "
+         "models clips of the law short", "model/", "objective, model"),
+        ("One rank 25 % slower, against the bound with it", "slow_rank/",
          "objective, batch"),
-        ("Coefficients of the costs wrong by up to 10 %, against the plan for "
-         "the true ones", "wrong_costs/", "objective, batch"),
+        ("Costs wrong by up to 10 %, every coefficient on its own, against the "
+         "plan for the true ones", "wrong_costs/", "objective, batch"),
         ("Every micro-batch's time off by up to 10 %, against the same plan "
          "without", "noise/", "objective, batch")]
     for title, prefix, first_column in sections:
@@ -132,7 +158,7 @@ def tables(rows):
         lines += against_targets(rows, prefix, first_column)
     lines += ["### Recompute in the choice", ""] + recompute(rows)
     lines += ["### Brute force: at most 8 samples, 4 ranks", ""]
-    return "\n".join(lines + brute_force(rows))
+    return "\n".join(lines + brute_force(rows) + failures(rows))
 
 
 def main():

@@ -34,7 +34,10 @@ AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
   Live* const live = Find(id);
   if (live != nullptr && live->attempt.id().generation() == id.generation() &&
       IsOwn(*live, node)) {
-    if (kind != "ready") live->heard.insert(node);
+    // Before the word to begin an agent can only take its share or refuse it.
+    const bool is_answer =
+        kind == "ready" || (kind == "abandon" && !live->begun);
+    if (!is_answer) live->heard.insert(node);
     return live;
   }
   parts_.metrics.CountStaleMessage(kind);

@@ -98,13 +98,14 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
                             wire::FromProto(record.job.spec()));
   JobRecord next = NextAttempt(record, shares, parts_.nodes);
   const v1::Job job = next.job;
+  const bool is_first = !job.has_started();
   const std::string job_id = job.job_id();
   EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(
       std::move(next),
       {JobAction::kAllocate, JobState::kQueued, "ALLOCATED",
        absl::StrCat("attempt ", job.attempt(), " starts ", spec.ranks,
                     " ranks on ", NodeNames(shares))}));
-  if (job.attempt() == 1) {
+  if (is_first) {
     const int64_t submitted_ns =
         TimeUtil::TimestampToNanoseconds(job.submitted());
     parts_.metrics.ObserveQueueWait(parts_.clock.Wall() -

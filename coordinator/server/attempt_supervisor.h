@@ -81,6 +81,11 @@ class AttemptSupervisor {
   // The job must have an attempt. On an error of the store nothing happens.
   absl::Status Cancel(const JobRecord& record, const std::string& message);
 
+  // A job without an attempt is over.
+  void ForgetLostStarts(const std::string& job_id) {
+    lost_starts_.erase(job_id);
+  }
+
   void OnHello(const v1::AgentHello& hello, HelloKind kind);
   void OnMessage(const std::string& node, const v1::AgentMessage& message);
   // The node's stream is over; its lease is not.

@@ -196,6 +196,7 @@ absl::StatusOr<v1::CancelResponse> Coordinator::Cancel(
         {JobAction::kCancelQueued, JobState::kCancelled, "CANCELLED", message});
     if (!moved.ok()) return StoreNotWell(moved);
     parts_.metrics.CountFinishedJob(JobState::kCancelled);
+    supervisor_.ForgetLostStarts(request.job_id());
   } else if (!IsFinal(record->status.state)) {
     const absl::Status stored = supervisor_.Cancel(*record, message);
     if (!stored.ok()) {
@@ -380,7 +381,9 @@ void Coordinator::ForgetOldJobs() {
         {{"job", job_id}, {"status", removed}});
     if (!removed.ok()) return parts_.metrics.CountStoreError();
   }
-  next_forgetting_ = Now() + kForgettingPause;
+  if (ended.size() > kForgottenAtOnce) {
+    next_forgetting_ = Now() + kForgettingPause;
+  }
 }
 
 void Coordinator::Tick() {

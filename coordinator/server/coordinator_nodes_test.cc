@@ -188,6 +188,27 @@ TEST_F(CoordinatorTest, ACancelledStartThatNobodyTookIsOverWithItsStream) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
 }
 
+TEST_F(CoordinatorTest, ANodeThatRefusedAndDiedIsNotWaitedFor) {
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  const v1::AttemptId id = Id(a_);
+  v1::AgentMessage refusal;
+  v1::AbandonRequest* const abandon = refusal.mutable_abandon();
+  *abandon->mutable_attempt() = id;
+  abandon->set_rank(-1);
+  abandon->set_step(-1);
+  abandon->set_reason("START_FAILED");
+  abandon->set_message("no room");
+  Say(b_, refusal);
+  coordinator_->OnAgentGone(b_.get());  // before it has said `ended`
+  Pass(absl::Seconds(2), {a_});
+  Say(a_, testing::Ended(id));
+  Pass(absl::Seconds(6), {a_});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED) << Get("job").message();
+  EXPECT_EQ(Get("job").reason(), "START_FAILED");
+}
+
 TEST_F(CoordinatorTest, AnAssignmentThatArrivedIsNotSentAgain) {
   a_ = Join("a");
   b_ = Join("b");

@@ -78,6 +78,55 @@ TEST_F(CoordinatorTest, FinishedJobsBeyondTheNumberAreForgottenOldestFirst) {
   Submit("c");  // as if it had never been
 }
 
+// Agents remember attempts for longer than the coordinator remembers jobs.
+TEST_F(CoordinatorTest, AReusedIdGoesOnFromTheForgottenJobsAttempt) {
+  options_.retained_jobs = 1;
+  Restart();
+  StartJob("a");
+  const v1::AttemptId old = Id(a_);
+  Cancel("a");
+  EndBoth();
+  Submit("b");
+  Cancel("b");
+  EndBoth();
+  Pass(absl::Seconds(40), {a_, b_});
+  v1::GetRequest request;
+  request.set_job_id("a");
+  ASSERT_TRUE(absl::IsNotFound(coordinator_->Get(request).status()));
+  Submit("a");
+  EXPECT_EQ(Id(a_).job_id(), "a");
+  EXPECT_GT(Id(a_).attempt(), old.attempt());
+  EXPECT_GT(Id(a_).generation(), old.generation());
+  Say(a_, testing::Ended(old));  // a late word of the first one
+  Settle();
+  EXPECT_EQ(Get("a").state(), v1::JOB_STATE_STARTING);
+  StartRanks();
+  EXPECT_EQ(Get("a").state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST_F(CoordinatorTest, AReusedIdDoesNotInheritLostStarts) {
+  options_.retained_jobs = 1;
+  Restart();
+  a_ = Join("a");
+  b_ = Join("b");
+  Submit("job");
+  const auto lose_start = [&](int i) {
+    coordinator_->OnAgentGone(b_.get());
+    b_ = Join("b", {}, absl::StrCat("again ", i));
+  };
+  for (int i = 0; i < 3; ++i) lose_start(i);
+  coordinator_->OnAgentGone(b_.get());  // the fourth
+  Cancel("job");
+  Submit("other");
+  Cancel("other");
+  Pass(absl::Seconds(40), {a_});
+  b_ = Join("b", {}, "last");
+  Submit("job");
+  ASSERT_EQ(Get("job").state(), v1::JOB_STATE_STARTING);
+  lose_start(5);
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_STARTING) << Get("job").message();
+}
+
 TEST_F(CoordinatorTest, FinishedJobsAreForgottenWithAge) {
   options_.retained_for = absl::Hours(1);
   Restart();

@@ -93,8 +93,9 @@ bool Followers::IsOver(const std::string& job_id) {
          (IsFinal(record->status.state) && book_.health().ok());
 }
 
-// No step of the attempt follows this event. The store holds the steps of the
-// newest attempt only.
+// The steps that are there come before this event. A step that ranks had begun
+// when they were told to stop may follow STOPPING, but no final state. The
+// store holds the steps of the newest attempt only.
 bool Followers::EndsSteps(const Watcher& watcher, const v1::JobEvent& event) {
   const auto state = static_cast<JobState>(event.state());
   if (IsFinal(state)) return true;

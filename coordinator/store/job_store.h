@@ -44,6 +44,8 @@ struct Progress {
 struct StoreLimits {
   int64_t steps_per_job = 20000;
   int64_t log_lines_per_job = 20000;
+  // Removed jobs whose last attempt is known, the newest.
+  int64_t forgotten_jobs = 100000;
 };
 
 struct LogPage {
@@ -56,7 +58,9 @@ class JobStore {
  public:
   virtual ~JobStore() = default;
 
-  // Durable when it returns. Fills in record->arrival. ALREADY_EXISTS.
+  // Durable when it returns. Fills in record->arrival and, where an earlier job
+  // of this id was removed, its last attempt and generation: agents remember
+  // them, and the new job's go on from there. ALREADY_EXISTS.
   virtual absl::Status Create(JobRecord* record, const v1::JobEvent& event) = 0;
   // A move: what happened before it, the job and the event, all or nothing and
   // durable when it returns. A move into STARTING also stores the attempt with
@@ -68,7 +72,8 @@ class JobStore {
   // Enforces the limits, oldest out first.
   virtual absl::Status AppendProgress(const Progress& progress) = 0;
 
-  // The job with all that belongs to it. Fine if it is not there.
+  // The job with all that belongs to it, but for the numbers of its last
+  // attempt. Fine if it is not there.
   virtual absl::Status Remove(const std::string& job_id) = 0;
 
   // By arrival.

@@ -130,6 +130,50 @@ TEST_F(JobStoreTest, AMoveStoresJobEventAndAttemptTogether) {
   EXPECT_EQ((*events)[0].sequence(), 2);
 }
 
+TEST_F(JobStoreTest, ARemovedJobsLastAttemptIsRememberedAndBounded) {
+  StoreLimits limits;
+  limits.forgotten_jobs = 2;
+  auto store = *SqliteJobStore::Open(path_, limits);
+  const auto run_and_remove = [&](const std::string& id, int attempt) {
+    JobRecord record = Record(id);
+    ASSERT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
+    if (attempt > 0) {
+      record.status = {JobState::kStarting};
+      record.job.set_attempt(attempt);
+      record.job.set_generation(attempt + 10);
+      record.job.add_placements()->set_node("node0");
+      ASSERT_TRUE(
+          store->RecordMove(record, Event(2, JobState::kStarting), {}).ok());
+    }
+    ASSERT_TRUE(store->Remove(id).ok());
+  };
+  const auto attempt_of_new = [&](const std::string& id) {
+    JobRecord record = Record(id);
+    EXPECT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
+    return std::pair(record.job.attempt(), record.job.generation());
+  };
+  run_and_remove("a", 1);
+  run_and_remove("b", 3);
+  run_and_remove("b", 0);  // forgets nothing
+  run_and_remove("c", 5);  // in the place of a
+  store.reset();
+  store = *SqliteJobStore::Open(path_, limits);
+  using Numbers = std::pair<int32_t, int64_t>;
+  EXPECT_EQ(attempt_of_new("a"), Numbers(0, 0));
+  EXPECT_EQ(attempt_of_new("b"), Numbers(3, 13));
+  EXPECT_EQ(attempt_of_new("c"), Numbers(5, 15));
+}
+
+TEST_F(JobStoreTest, AFileOfVersionOneIsBroughtUpToDate) {
+  ASSERT_TRUE(Open(path_)
+                  ->database()
+                  .Execute("DROP TABLE forgotten; PRAGMA user_version=1")
+                  .ok());
+  auto store = Open(path_);
+  JobRecord record = Record("a");
+  EXPECT_TRUE(store->Create(&record, Event(1, JobState::kQueued)).ok());
+}
+
 TEST_F(JobStoreTest, AMoveOfAnUnknownJobIsNotFound) {
   EXPECT_EQ(Open(":memory:")
                 ->RecordMove(Record("x"), Event(2, JobState::kCancelled), {})

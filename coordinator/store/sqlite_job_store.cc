@@ -51,6 +51,13 @@ CREATE TABLE log_lines (
   line BLOB NOT NULL,
   PRIMARY KEY (job_id, sequence)) WITHOUT ROWID;
 )sql",
+    R"sql(
+CREATE TABLE forgotten (
+  place INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  attempt INTEGER NOT NULL,
+  generation INTEGER NOT NULL);
+)sql",
 };
 
 absl::StatusOr<int64_t> ReadNumber(Database& database, absl::string_view sql) {
@@ -234,9 +241,23 @@ absl::Status SqliteJobStore::InsertAttempt(const JobRecord& record) {
   return absl::OkStatus();
 }
 
+absl::Status SqliteJobStore::GoOnFromForgotten(v1::Job* job) {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Statement select,
+      database_.Prepare("SELECT attempt, generation FROM forgotten "
+                        "WHERE id=?"));
+  select.Bind(1, job->job_id());
+  EVENSTEP_ASSIGN_OR_RETURN(const bool found, select.Step());
+  if (!found) return absl::OkStatus();
+  job->set_attempt(static_cast<int>(select.Int(0)));
+  job->set_generation(select.Int(1));
+  return absl::OkStatus();
+}
+
 absl::Status SqliteJobStore::Create(JobRecord* record,
                                     const v1::JobEvent& event) {
   return database_.InTransaction([&]() -> absl::Status {
+    EVENSTEP_RETURN_IF_ERROR(GoOnFromForgotten(&record->job));
     EVENSTEP_RETURN_IF_ERROR(InsertJob(record));
     return InsertEvent(record->job.job_id(), event);
   });
@@ -315,17 +336,29 @@ absl::Status SqliteJobStore::AppendProgress(const Progress& progress) {
   return database_.InTransaction([&] { return WriteProgress(progress); });
 }
 
+absl::Status SqliteJobStore::TrimForgotten() {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Statement remove,
+      database_.Prepare("DELETE FROM forgotten WHERE place <= "
+                        "(SELECT MAX(place) FROM forgotten) - ?"));
+  return remove.Bind(1, limits_.forgotten_jobs).Run();
+}
+
 absl::Status SqliteJobStore::Remove(const std::string& job_id) {
   return database_.InTransaction([&]() -> absl::Status {
+    // A job without attempts leaves what an earlier one of its id has left.
     for (const char* sql :
-         {"DELETE FROM log_lines WHERE job_id=?",
+         {"INSERT OR REPLACE INTO forgotten (id, attempt, generation) "
+          "SELECT job_id, MAX(attempt), MAX(generation) FROM attempts "
+          "WHERE job_id=? GROUP BY job_id",
+          "DELETE FROM log_lines WHERE job_id=?",
           "DELETE FROM steps WHERE job_id=?",
           "DELETE FROM attempts WHERE job_id=?",
           "DELETE FROM events WHERE job_id=?", "DELETE FROM jobs WHERE id=?"}) {
-      EVENSTEP_ASSIGN_OR_RETURN(Statement remove, database_.Prepare(sql));
-      EVENSTEP_RETURN_IF_ERROR(remove.Bind(1, job_id).Run());
+      EVENSTEP_ASSIGN_OR_RETURN(Statement statement, database_.Prepare(sql));
+      EVENSTEP_RETURN_IF_ERROR(statement.Bind(1, job_id).Run());
     }
-    return absl::OkStatus();
+    return TrimForgotten();
   });
 }
 

@@ -6,7 +6,8 @@
 // one. ":memory:" needs no file and is forgotten. Used by one thread.
 //
 // Tables: jobs(id, arrival, state, after_stopping, last_event, last_log, job),
-// events, attempts, steps, log_lines. Bodies are serialised messages of
+// events, attempts, steps, log_lines, forgotten(id, attempt, generation: the
+// last ones of a removed job). Bodies are serialised messages of
 // proto/evenstep/v1/job.proto.
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 namespace evenstep::coordinator {
 
 // Version that this program writes. Files of newer versions are refused.
-inline constexpr int kStoreVersion = 1;
+inline constexpr int kStoreVersion = 2;
 
 class SqliteJobStore : public JobStore {
  public:
@@ -49,6 +50,8 @@ class SqliteJobStore : public JobStore {
  private:
   SqliteJobStore(Database database, const StoreLimits& limits, int lock_fd);
 
+  absl::Status GoOnFromForgotten(v1::Job* job);
+  absl::Status TrimForgotten();
   absl::Status InsertJob(JobRecord* record);
   absl::Status UpdateJob(const JobRecord& record);
   absl::Status InsertEvent(const std::string& job_id,

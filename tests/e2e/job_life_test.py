@@ -119,6 +119,25 @@ class JobLifeTest(unittest.TestCase):
         self.assertEqual(done.returncode, 124, done.stderr)
 
 
+class ReusedIdTest(unittest.TestCase):
+
+    def test_a_forgotten_id_runs_again_on_agents_that_remember_it(self):
+        flags = ["--retained-jobs=1"]
+        with Cluster(agents=2, slots=1, coordinator_flags=flags) as cluster:
+            write_documents(cluster.folder / "documents")
+            job_file = write_job(cluster.folder / "job.yaml",
+                                 cluster.folder / "documents", steps=2)
+            for job_id in ("a", "b"):
+                done = cluster.run("submit", job_file, "--id", job_id)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            wait_for("a is forgotten",
+                     lambda: cluster.run("describe", "a").returncode == 4,
+                     seconds=60, every=1)
+            done = cluster.run("submit", job_file, "--id", "a")
+            self.assertEqual(done.returncode, 0, done.stderr + cluster.logs())
+            self.assertEqual(cluster.describe("a")["attempt"], 2)
+
+
 class MetricsTest(unittest.TestCase):
 
     def test_a_run_shows_imbalance_durations_and_a_lead_of_plans(self):

@@ -192,6 +192,8 @@ absl::Status VarlenFlashAttention() {
     worst = std::max({worst, Difference(document(out), block.out_LHD),
                       Difference(document(gradients[0]), gradient.dq_LHD) /
                           gradient.dq_LHD.abs().max().item<double>(),
+                      Difference(document(gradients[1]), gradient.dk_SGD) /
+                          gradient.dk_SGD.abs().max().item<double>(),
                       Difference(document(gradients[2]), gradient.dv_SGD) /
                           gradient.dv_SGD.abs().max().item<double>()});
     start += length;

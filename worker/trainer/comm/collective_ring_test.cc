@@ -152,25 +152,5 @@ TEST(CollectiveRingTest, BytesAreTheLargerOfSentAndReceived) {
   }
 }
 
-// The cost of noting a call is far below that of any collective.
-TEST(CollectiveRingTest, NotingACallIsCheap) {
-  CollectiveRing ring;
-  const CollectiveEntry entry = EntryOf(1);
-  constexpr int kCalls = 20000;
-  timespec begin;
-  timespec end;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-  for (int i = 0; i < kCalls; ++i) {
-    ring.End(ring.Begin(entry), absl::StatusCode::kOk);
-  }
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-  const absl::Duration each =
-      (absl::DurationFromTimespec(end) - absl::DurationFromTimespec(begin)) /
-      kCalls;
-  RecordProperty("nanoseconds_per_call",
-                 std::to_string(absl::ToInt64Nanoseconds(each)));
-  EXPECT_LT(each, absl::Microseconds(20));
-}
-
 }  // namespace
 }  // namespace evenstep::trainer

@@ -25,7 +25,7 @@
 
 namespace evenstep::trainer {
 
-// Of one rank in one generation; for metrics.
+// Of one rank in one generation. Tests read them; they are not exported.
 struct GroupCounters {
   int64_t live = 0;
   int64_t created = 0;

@@ -70,7 +70,7 @@ absl::Status GroupSchedule::CheckBudget(
         needed.begin(), needed.end(),
         [rank](const RankBlock& block) { return block.Contains(rank); });
     if (in_tree + beside <= budget_ || beside == 0) continue;
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return absl::InvalidArgumentError(absl::StrCat(
         "rank ", rank, " needs ", beside, " groups beside the ", in_tree,
         " of its tree in one step; its budget is ", budget_));
   }

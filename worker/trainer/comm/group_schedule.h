@@ -38,8 +38,8 @@ class GroupSchedule {
 
   // The lists for a step that runs on `blocks`, which may repeat. A group is
   // kept until its place is needed; the one that was not used for longest goes.
-  // RESOURCE_EXHAUSTED: the step needs more groups on one rank than the budget;
-  // INVALID_ARGUMENT: a block outside the world. Both leave things as they are.
+  // INVALID_ARGUMENT: a block outside the world, or the step needs more groups
+  // on one rank than the budget. Both leave things as they are.
   absl::StatusOr<GroupLists> Next(absl::Span<const RankBlock> blocks);
 
   int64_t num_live() const { return static_cast<int64_t>(live_.size()); }

@@ -67,7 +67,7 @@ TEST(GroupScheduleTest, AStepBeyondTheBudgetIsRefusedWithTheNumbers) {
   MustNext(schedule, {{3, 2}});
   const absl::Status status =
       schedule.Next(std::vector<RankBlock>{{0, 3}, {1, 3}}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("rank 1 needs 2 groups beside the 3 of its tree in one "
                         "step; its budget is 4"));

@@ -150,11 +150,13 @@ absl::Status InProcessGroup::Send(int from, int to, const SendRun& run) {
   EVENSTEP_RETURN_IF_ERROR(gone_);
   Letter& letter = LetterOf(from, to);
   letter = {run, true, absl::OkStatus()};
-  EVENSTEP_RETURN_IF_ERROR(
+  const absl::Status taken =
       AwaitLetter(letter, false,
                   absl::StrCat("rank ", from, " waited for rank ", to,
-                               " to receive from it")));
-  return letter.outcome;
+                               " to receive from it"));
+  if (taken.ok()) return letter.outcome;
+  letter.waiting = false;  // its memory goes back to the caller
+  return taken;
 }
 
 absl::Status InProcessGroup::Receive(int from, int to, const ReceiveRun& run) {
@@ -164,6 +166,7 @@ absl::Status InProcessGroup::Receive(int from, int to, const ReceiveRun& run) {
   EVENSTEP_RETURN_IF_ERROR(AwaitLetter(
       letter, true,
       absl::StrCat("rank ", to, " waited for rank ", from, " to send to it")));
+  EVENSTEP_RETURN_IF_ERROR(gone_);  // so the sender gives up, too
   letter.waiting = false;
   if (letter.run.bytes != run.bytes) {
     letter.outcome = absl::FailedPreconditionError(

@@ -1,5 +1,7 @@
 #include "worker/trainer/comm/in_process_communicator.h"
 
+#include <memory>
+
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/comm/testing/communicator_suite.h"
@@ -45,6 +47,27 @@ TEST(InProcessCommunicatorTest, ALetterOfAnotherSizeIsNamedOnBothSides) {
   for (const absl::Status& status : statuses) {
     EXPECT_EQ(status, absl::FailedPreconditionError(
                           "rank 0 sends 8 bytes, rank 1 expects 4"));
+  }
+}
+
+// A third rank leaves while a letter is on its way: the sender's memory is its
+// own again once it has failed, so the receiver must fail as well.
+TEST(InProcessCommunicatorTest, ALetterOfASenderThatGaveUpIsNotRead) {
+  for (int i = 0; i < 200; ++i) {
+    InProcessHub hub;
+    auto letter = std::make_unique<int64_t>(7);
+    int64_t got = -1;
+    const auto statuses = testing::RunRanks(3, [&](int rank) -> absl::Status {
+      EVENSTEP_ASSIGN_OR_RETURN(
+          auto group, hub.MakeFactory()->Create("three", {0, 3}, rank));
+      if (rank == 1) return group->Recv(&got, 8, 0);
+      if (rank == 2) return absl::OkStatus();  // leaves
+      const absl::Status sent = group->Send(letter.get(), 8, 1);
+      letter.reset();
+      return sent;
+    });
+    ASSERT_EQ(statuses[0].ok(), statuses[1].ok()) << statuses[0];
+    ASSERT_EQ(got, statuses[1].ok() ? 7 : -1);
   }
 }
 

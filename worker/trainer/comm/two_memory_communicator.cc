@@ -1,5 +1,6 @@
 #include "worker/trainer/comm/two_memory_communicator.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,42 +23,43 @@ class TwoMemoryCommunicator : public Communicator {
   absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
                          void* recv,
                          absl::Span<const int64_t> recv_bytes) override {
-    return Of(send, recv).AllToAllv(send, send_bytes, recv, recv_bytes);
+    return OfExchange(send, recv).AllToAllv(send, send_bytes, recv, recv_bytes);
   }
   absl::Status AllGatherv(const void* send, void* recv,
                           absl::Span<const int64_t> recv_bytes) override {
-    return Of(send, recv).AllGatherv(send, recv, recv_bytes);
+    // All ranks receive the same.
+    return Of(recv, Total(recv_bytes)).AllGatherv(send, recv, recv_bytes);
   }
   absl::Status AllReduceSum(absl::Span<float> values) override {
-    return Of(values.data()).AllReduceSum(values);
+    return Of(values.data(), values.size()).AllReduceSum(values);
   }
   absl::Status AllReduceSum(absl::Span<double> values) override {
-    return Of(values.data()).AllReduceSum(values);
+    return Of(values.data(), values.size()).AllReduceSum(values);
   }
   absl::Status AllReduceSum(absl::Span<int64_t> values) override {
-    return Of(values.data()).AllReduceSum(values);
+    return Of(values.data(), values.size()).AllReduceSum(values);
   }
   absl::Status AllReduceMin(absl::Span<int64_t> values) override {
-    return Of(values.data()).AllReduceMin(values);
+    return Of(values.data(), values.size()).AllReduceMin(values);
   }
   absl::Status ReduceScatterSum(absl::Span<const float> send,
                                 absl::Span<const int64_t> counts,
                                 absl::Span<float> recv) override {
-    return Of(send.data(), recv.data()).ReduceScatterSum(send, counts, recv);
+    return Of(send.data(), send.size()).ReduceScatterSum(send, counts, recv);
   }
   absl::Status ReduceScatterSum(absl::Span<const double> send,
                                 absl::Span<const int64_t> counts,
                                 absl::Span<double> recv) override {
-    return Of(send.data(), recv.data()).ReduceScatterSum(send, counts, recv);
+    return Of(send.data(), send.size()).ReduceScatterSum(send, counts, recv);
   }
   absl::Status Broadcast(void* data, int64_t bytes, int root) override {
-    return Of(data).Broadcast(data, bytes, root);
+    return Of(data, bytes).Broadcast(data, bytes, root);
   }
   absl::Status Send(const void* data, int64_t bytes, int peer) override {
-    return Of(data).Send(data, bytes, peer);
+    return Of(data, bytes).Send(data, bytes, peer);
   }
   absl::Status Recv(void* data, int64_t bytes, int peer) override {
-    return Of(data).Recv(data, bytes, peer);
+    return Of(data, bytes).Recv(data, bytes, peer);
   }
   absl::Status Barrier() override { return host_->Barrier(); }
   void Abort(absl::string_view why) override {
@@ -69,9 +71,18 @@ class TwoMemoryCommunicator : public Communicator {
   }
 
  private:
-  // A rank may have nothing to send, or nothing to receive.
-  Communicator& Of(const void* data, const void* other = nullptr) const {
-    return is_on_device_(data) || is_on_device_(other) ? *device_ : *host_;
+  static int64_t Total(absl::Span<const int64_t> counts) {
+    return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  }
+  // `size` is the same on all ranks: if it is nothing, all go to the host.
+  Communicator& Of(const void* data, int64_t size) const {
+    return size > 0 && is_on_device_(data) ? *device_ : *host_;
+  }
+  // One rank alone may have nothing to send, or nothing to receive, or neither;
+  // then its peers' memory decides, and it cannot see it.
+  Communicator& OfExchange(const void* send, const void* recv) const {
+    const void* const either = send != nullptr ? send : recv;
+    return is_on_device_(either) ? *device_ : *host_;
   }
 
   const std::unique_ptr<Communicator> host_;

@@ -70,5 +70,34 @@ TEST(TwoMemoryTest, EachCallGoesWhereItsMemoryIs) {
   }
 }
 
+// Its peers have memory on the device, it has none at all.
+TEST(TwoMemoryTest, ARankWithNothingToExchangeGoesWhereItsPeersAre) {
+  InProcessHub hub(absl::Seconds(20));
+  const auto statuses = testing::RunRanks(3, [&](int rank) -> absl::Status {
+    std::vector<char> on_device(8, static_cast<char>('a' + rank));
+    const auto is_on_device = [&](const void* data) {
+      return data == nullptr ||
+             (data >= on_device.data() && data < on_device.data() + 8);
+    };
+    auto factory = MakeTwoMemoryFactory({.host = hub.MakeFactory(),
+                                         .device = hub.MakeFactory(),
+                                         .is_on_device = is_on_device});
+    EVENSTEP_ASSIGN_OR_RETURN(auto group,
+                              factory->Create("three", {0, 3}, rank));
+    std::vector<int64_t> counts(3);
+    if (rank < 2) counts[1 - rank] = 4;
+    const bool has_any = rank < 2;
+    EVENSTEP_RETURN_IF_ERROR(
+        group->AllToAllv(has_any ? on_device.data() : nullptr, counts,
+                         has_any ? on_device.data() + 4 : nullptr, counts));
+    EXPECT_EQ(on_device[4], has_any ? 'b' - rank : 'c');
+    // Rank 2 has no part of its own, but receives like the others.
+    std::vector<int64_t> parts = {2, 2, 0};
+    return group->AllGatherv(has_any ? on_device.data() : nullptr,
+                             on_device.data() + 4, parts);
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
 }  // namespace
 }  // namespace evenstep::trainer

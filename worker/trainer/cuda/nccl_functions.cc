@@ -142,7 +142,7 @@ std::unique_ptr<NcclTable> MakeNcclFunctions() {
 }
 
 bool IsOnDevice(const void* memory) {
-  if (memory == nullptr) return false;
+  if (memory == nullptr) return true;  // of an empty tensor
   cudaPointerAttributes attributes;
   if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
     cudaGetLastError();  // not sticky: it is only unknown memory

@@ -151,7 +151,7 @@ absl::Status StepLoop::PrepareGroups(const wire::StepPlan& plan) {
     blocks.push_back({micro_batch.first_rank, micro_batch.degree});
   }
   const absl::Status prepared = engine_.groups->Prepare(blocks);
-  if (absl::IsResourceExhausted(prepared)) {
+  if (absl::IsInvalidArgument(prepared)) {
     return FailureError(FailureReason::kPlanMismatch, plan.step,
                         absl::StrCat("the plan of step ", plan.step,
                                      " cannot run: ", prepared.message()));

@@ -43,10 +43,10 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
                           int64_t steps_done) {
   return CatchTorch(absl::StrCat("writing ", path), [&] {
-    std::vector<at::Tensor> values;  // keeps what the bytes point to
+    std::vector<at::Tensor> values;  // what the bytes point to, on the host
     std::vector<TensorBytes> tensors;
     for (const NamedParameter& parameter : parameters) {
-      values.push_back(parameter.value.detach().contiguous());
+      values.push_back(parameter.value.detach().cpu().contiguous());
       tensors.push_back(ToBytes(parameter.name, values.back()));
     }
     return WriteSafetensors(path, std::move(tensors),

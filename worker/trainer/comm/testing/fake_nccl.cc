@@ -214,6 +214,9 @@ NcclResult FakeNcclTable::Enqueue(std::vector<Placed> operations) {
   {
     absl::MutexLock lock(&fake_.mutex_);
     number = Of(operations[0].first)->num_enqueued;
+    if (number == faults_.hang_operation || number == faults_.stall_operation) {
+      fake_.is_stuck_ = true;
+    }
   }
   fake_.HangIf(number == faults_.hang_operation);
   absl::MutexLock lock(&fake_.mutex_);
@@ -231,6 +234,11 @@ NcclResult FakeNcclTable::Enqueue(std::vector<Placed> operations) {
 
 std::unique_ptr<NcclTable> FakeNccl::MakeTable(NcclFaults* faults) {
   return std::make_unique<FakeNcclTable>(this, faults);
+}
+
+void FakeNccl::AwaitStuckOperation() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&is_stuck_));
 }
 
 int FakeNccl::num_live() const {

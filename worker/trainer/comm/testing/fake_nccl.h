@@ -56,6 +56,9 @@ class FakeNccl {
   // Lets all calls that hang return, now and from now on.
   void Release() { released_.Notify(); }
 
+  // Until an operation of any rank stalls or hangs.
+  void AwaitStuckOperation() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Communicators that were neither destroyed nor aborted.
   int num_live() const ABSL_LOCKS_EXCLUDED(mutex_);
   int num_aborted() const { return num_aborted_; }
@@ -110,6 +113,7 @@ class FakeNccl {
   std::atomic<int> num_destroyed_ = 0;
   std::atomic<int> num_allocations_ = 0;
   mutable absl::Mutex mutex_;
+  bool is_stuck_ ABSL_GUARDED_BY(mutex_) = false;
   int num_ids_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<Group>> groups_ ABSL_GUARDED_BY(mutex_);
   std::map<Comm*, std::unique_ptr<Comm>> comms_ ABSL_GUARDED_BY(mutex_);

@@ -72,16 +72,23 @@ void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
 
 // A stated cap says nothing of recompute; where that is a choice, the cap is
 // turned into the bytes that so many tokens take with nothing recomputed.
-void SetTokensPerGpu(const PlanSetup& setup, PlanRequest* request) {
-  if (setup.tokens_per_gpu == 0) return;
+absl::Status SetTokensPerGpu(const PlanSetup& setup, PlanRequest* request) {
+  if (setup.tokens_per_gpu == 0) return absl::OkStatus();
   planner::MemoryModel& memory = request->memory;
   if (setup.recompute == RecomputeChoice::kFixed) {
     memory.tokens_per_rank = setup.tokens_per_gpu;
-    return;
+    return absl::OkStatus();
+  }
+  const int64_t bytes_per_token = planner::BytesPerToken(*request, 0, 1);
+  const __int128 bytes = __int128{setup.tokens_per_gpu} * bytes_per_token;
+  if (bytes > planner::kMaxActivationBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        setup.tokens_per_gpu, " tokens per GPU of ", bytes_per_token,
+        " bytes each are more than ", planner::kMaxActivationBytes, " bytes"));
   }
   memory.tokens_per_rank = 0;
-  memory.activation_bytes =
-      setup.tokens_per_gpu * planner::BytesPerToken(*request, 0, 1);
+  memory.activation_bytes = static_cast<int64_t>(bytes);
+  return absl::OkStatus();
 }
 
 // A text model looks at the number of tokens alone.
@@ -185,7 +192,7 @@ absl::StatusOr<PlanRequest> BuildRequest(
   request.options.max_groups_per_rank = setup.max_groups_per_rank;
   if (setup.work_budget > 0) request.options.work_budget = setup.work_budget;
   AddRecompute(setup, &request);
-  SetTokensPerGpu(setup, &request);
+  EVENSTEP_RETURN_IF_ERROR(SetTokensPerGpu(setup, &request));
   EVENSTEP_RETURN_IF_ERROR(planner::ValidateRequest(request));
   return request;
 }

@@ -120,6 +120,20 @@ TEST(PlanSetupTest, AbsurdNumbersAreRefused) {
   EXPECT_THAT(BuildError(setup), HasSubstr("1000"));
 }
 
+TEST(PlanSetupTest, TokensOfMoreBytesThanAnyGpuHasAreRefusedWithTheNumbers) {
+  PlanSetup setup;
+  setup.tokens_per_gpu = 268435456;
+  auto costs = *LoadCosts(setup.costs);
+  costs.memory = {};
+  costs.memory.tokens_per_rank = 1;
+  costs.memory.layer_bytes_per_token = int64_t{1} << 40;
+  costs.model.num_layers = 128;
+  const auto request = BuildRequest(setup, costs, {{100, 0, 0, 0}});
+  EXPECT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(request.status().message()),
+              HasSubstr("268435456 tokens per GPU of 140737488355328 bytes"));
+}
+
 TEST(PlanSetupTest, ACostFileIsReadAndWhatItLacksIsNamed) {
   const std::string path =
       (std::filesystem::temp_directory_path() /

@@ -34,6 +34,14 @@ absl::StatusOr<planner::Hardware> HardwareOf(
   if (!command.true_costs.empty()) {
     EVENSTEP_ASSIGN_OR_RETURN(const planner::PublishedCosts costs,
                               plan::LoadCosts(command.true_costs));
+    if (costs.model.is_video() != request.model.is_video()) {
+      auto kind = [](const planner::ModelShape& model) {
+        return model.is_video() ? "video" : "text";
+      };
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--simulate-costs ", costs.name, " are of a ", kind(costs.model),
+          " model; the step is planned for a ", kind(request.model), " model"));
+    }
     hardware.true_time = costs.time;
   }
   if (command.cost_error != 0) {

@@ -55,6 +55,17 @@ void AddChoice(CLI::App* app, const std::string& name, T* target,
       ->type_name("NAME");
 }
 
+// 0 stands for "not said" in the structs, so nobody may say it.
+CLI::Validator AtLeastOne(const std::string& what) {
+  auto check = [what](std::string& text) -> std::string {
+    int64_t number = 0;
+    // What is no number is refused when it is read.
+    if (!ParseValue(text, &number).ok() || number >= 1) return "";
+    return text + " " + what + "; at least 1";
+  };
+  return CLI::Validator(check, "");
+}
+
 void AddLengthFlags(CLI::App* app, PlanCommand* command) {
   app->add_option("--lengths", command->lengths.lengths,
                   "Lengths of the step: a file (one a line), - for stdin, or a "
@@ -66,6 +77,7 @@ void AddLengthFlags(CLI::App* app, PlanCommand* command) {
       ->type_name("SPEC");
   app->add_option("--samples", command->lengths.num_samples,
                   "Samples of the step (all of a file; 512 of others)")
+      ->check(AtLeastOne("samples"))
       ->type_name("N");
   app->add_option("--seed", command->lengths.seed,
                   "Seed of draws and of the simulation (1)")
@@ -74,6 +86,7 @@ void AddLengthFlags(CLI::App* app, PlanCommand* command) {
 
 void AddClusterFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--gpus", setup->num_gpus, "GPUs in all (one node)")
+      ->check(AtLeastOne("GPUs"))
       ->type_name("N");
   app->add_option("--gpus-per-node", setup->gpus_per_node,
                   "One number, or one for each node, such as 7,8 (8)")
@@ -92,6 +105,7 @@ void AddModelFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--tokens-per-gpu", setup->tokens_per_gpu,
                   "Tokens that a GPU holds with nothing recomputed, instead of "
                   "what the costs say")
+      ->check(AtLeastOne("tokens per GPU"))
       ->type_name("N");
   app->add_option("--micro-batch-fixed-ms", setup->micro_batch_fixed_ms,
                   "Fixed time of a micro-batch (a round, with per_round), "
@@ -105,6 +119,7 @@ void AddModelFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--max-length", setup->max_length,
                   "Longest length of the run (the step's); longer documents of "
                   "--data are skipped")
+      ->check(AtLeastOne("tokens"))
       ->type_name("N");
 }
 
@@ -133,9 +148,11 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
       ->type_name("N");
   app->add_option("--max-groups-per-rank", setup->max_groups_per_rank,
                   "Groups of two and more that a rank may be in (no limit)")
+      ->check(AtLeastOne("groups"))
       ->type_name("N");
   app->add_option("--work-budget", setup->work_budget,
                   "Trials of the search (the planner's own)")
+      ->check(AtLeastOne("trials"))
       ->type_name("N");
 }
 

@@ -37,7 +37,9 @@ void Report(benchmark::State& state, double ratio, double cpu_ms,
   std::string label = ratio <= target.max_ratio ? "met" : "ratio missed";
   if (target.max_ms > 0) {
     state.counters["max_ms"] = target.max_ms;
-    if (cpu_ms > target.max_ms) label += ", time missed";
+    if (cpu_ms > target.max_ms) {
+      label = label == "met" ? "time missed" : label + ", time missed";
+    }
   }
   state.SetLabel(label);
 }

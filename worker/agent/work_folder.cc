@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/random/random.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
@@ -25,13 +26,20 @@ absl::Status MakePrivateFolder(const std::string& path) {
   return ErrnoStatus(errno, "cannot make private", path);
 }
 
-// Of the folder's place on its disk: a copy has another one.
+// Of the folder's place: a copy has another one. Not the disk's device number,
+// which a restart of the machine may change (overlay, NFS, device mapper).
 absl::StatusOr<std::string> Place(const std::string& work_dir) {
   struct stat found = {};
   if (stat(work_dir.c_str(), &found) != 0) {
     return ErrnoStatus(errno, "cannot look at", work_dir);
   }
-  return absl::StrCat(found.st_dev, "-", found.st_ino);
+  return absl::StrCat(found.st_ino);
+}
+
+// Of this machine's installation; empty where there is none, as in containers.
+std::string MachineId() {
+  const auto id = ReadWholeFile("/etc/machine-id", kMaxIdBytes);
+  return id.ok() ? std::string(absl::StripAsciiWhitespace(*id)) : "";
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ absl::StatusOr<std::string> FolderId(const std::string& work_dir) {
     id = RandomName();
     EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(path, *id));
   }
-  return absl::StrCat(*id, "-", place);
+  return absl::StrCat(*id, "-", place, "-", MachineId());
 }
 
 std::string RandomName() {

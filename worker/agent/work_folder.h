@@ -17,8 +17,9 @@ absl::Status MakeWorkFolder(const std::string& work_dir);
 // Keeps the logs of the newest attempts. What cannot be removed stays.
 void PruneAttemptFolders(const std::string& work_dir);
 
-// What this folder has and no other, a copy of it included: made once, kept in
-// `folder-id`. The folder's lock must be held.
+// What this folder has and no other, a copy of it included: a random word that
+// is made once and kept in `folder-id`, the folder's inode, and the machine's
+// id. The same after a restart of the machine. The folder's lock must be held.
 absl::StatusOr<std::string> FolderId(const std::string& work_dir);
 
 // Random, 16 hexadecimal digits.

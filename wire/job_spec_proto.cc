@@ -1,10 +1,12 @@
 #include "wire/job_spec_proto.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "planner/planner.h"
+#include "wire/sp_mode_proto.h"
 
 namespace evenstep::wire {
 namespace {
@@ -33,8 +35,7 @@ v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
   proto.set_vocab(model.vocab);
   proto.set_attention(std::string(jobspec::AttentionName(model.attention)));
   for (const planner::SpMode mode : model.sp_modes) {
-    // Both enums count the modes in the same order.
-    proto.add_sp_modes(static_cast<v1::SpMode>(mode));
+    proto.add_sp_modes(SpModeToProto(mode));
   }
   proto.set_expand_kv_heads(model.expand_kv_heads);
   return proto;
@@ -50,11 +51,12 @@ absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
   EVENSTEP_RETURN_IF_ERROR(FromName("model.attention", proto.attention(),
                                     jobspec::ParseAttention, &model.attention));
   for (const int mode : proto.sp_modes()) {
-    if (!v1::SpMode_IsValid(mode)) {
+    const std::optional<planner::SpMode> known = SpModeFromProto(mode);
+    if (!known) {
       return absl::InvalidArgumentError(
           absl::StrCat("model.sp_modes: ", mode, " is unknown"));
     }
-    model.sp_modes.push_back(static_cast<planner::SpMode>(mode));
+    model.sp_modes.push_back(*known);
   }
   model.expand_kv_heads = proto.expand_kv_heads();
   return model;

@@ -97,9 +97,17 @@ TEST(JobSpecProtoTest, BrokenRulesAndUnknownNamesAreRefusedWithTheField) {
        "precision: 'float8' is unknown"},
       {[](v1::JobSpec& p) { p.mutable_model()->set_attention("half"); },
        "model.attention: "},
-      {[](v1::JobSpec& p) { p.mutable_model()->add_sp_modes(v1::SWITCH); },
+      {[](v1::JobSpec& p) {
+         p.mutable_model()->add_sp_modes(v1::SP_MODE_UNSPECIFIED);
+       },
+       "model.sp_modes: 0 is unknown"},
+      {[](v1::JobSpec& p) {
+         p.mutable_model()->add_sp_modes(v1::SP_MODE_SWITCH);
+       },
        "model.sp_modes: switch is not for text models"},
-      {[](v1::JobSpec& p) { p.mutable_model()->add_sp_modes(v1::BOTH); },
+      {[](v1::JobSpec& p) {
+         p.mutable_model()->add_sp_modes(v1::SP_MODE_BOTH);
+       },
        "model.sp_modes: both stands twice"},
       {[](v1::JobSpec& p) { p.mutable_optimizer()->set_sharding("zero4"); },
        "optimizer.sharding: "},

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "planner/digest.h"
+#include "wire/sp_mode_proto.h"
 
 namespace evenstep::wire {
 namespace {
@@ -38,8 +39,7 @@ v1::MicroBatch MicroBatchToProto(const PlannedMicroBatch& in) {
   out.mutable_lengths()->Assign(in.lengths.begin(), in.lengths.end());
   out.set_recompute_layers(in.recompute_layers);
   out.set_recompute_temporal_layers(in.recompute_temporal_layers);
-  // Both enums count the modes in the same order.
-  out.set_sp_mode(static_cast<v1::SpMode>(in.sp_mode));
+  out.set_sp_mode(SpModeToProto(in.sp_mode));
   out.set_ulysses_degree(in.ulysses_degree);
   out.set_round(in.round);
   out.set_predicted_ns(in.predicted_ns);
@@ -59,14 +59,14 @@ absl::Status CheckSharing(const v1::MicroBatch& proto) {
   const int ulysses = proto.ulysses_degree();
   bool ok = false;
   switch (proto.sp_mode()) {
-    case v1::ULYSSES:
+    case v1::SP_MODE_ULYSSES:
       ok = ulysses == 0 || ulysses == degree;
       break;
-    case v1::KV_GATHER:
-    case v1::SWITCH:
+    case v1::SP_MODE_KV_GATHER:
+    case v1::SP_MODE_SWITCH:
       ok = ulysses == 1;
       break;
-    case v1::BOTH:
+    case v1::SP_MODE_BOTH:
       ok = ulysses > 1 && ulysses < degree && degree % ulysses == 0;
       break;
     default:
@@ -114,7 +114,7 @@ PlannedMicroBatch MicroBatchFromProto(const v1::MicroBatch& proto) {
   out.lengths.assign(proto.lengths().begin(), proto.lengths().end());
   out.recompute_layers = proto.recompute_layers();
   out.recompute_temporal_layers = proto.recompute_temporal_layers();
-  out.sp_mode = static_cast<planner::SpMode>(proto.sp_mode());
+  out.sp_mode = *SpModeFromProto(proto.sp_mode());  // CheckSharing
   out.ulysses_degree = proto.ulysses_degree();
   out.round = proto.round();
   out.predicted_ns = proto.predicted_ns();

@@ -219,11 +219,15 @@ TEST(StepPlanTest, PlansThatCannotRunAreRefusedWithTheReason) {
       {[](v1::StepPlan& p) {
          p.mutable_micro_batches(0)->set_ulysses_degree(3);
        },
-       "mode 0 with 3 ulysses ranks at degree 4"},
+       "mode 1 with 3 ulysses ranks at degree 4"},
       {[](v1::StepPlan& p) {
-         p.mutable_micro_batches(1)->set_sp_mode(v1::BOTH);
+         p.mutable_micro_batches(1)->set_sp_mode(v1::SP_MODE_BOTH);
        },
-       "mode 2 with 0 ulysses ranks at degree 2"},
+       "mode 3 with 0 ulysses ranks at degree 2"},
+      {[](v1::StepPlan& p) {
+         p.mutable_micro_batches(1)->set_sp_mode(v1::SP_MODE_UNSPECIFIED);
+       },
+       "mode 0 with"},
       {[](v1::StepPlan& p) {
          p.mutable_micro_batches(1)->set_sp_mode(static_cast<v1::SpMode>(9));
        },

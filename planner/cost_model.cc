@@ -32,6 +32,10 @@ int64_t CallsPerLayer(const SequenceSplit& split) {
 
 }  // namespace
 
+int64_t ToFixedSpeed(double speed) {
+  return ToFixedPoint(speed, kSpeedFractionBits);
+}
+
 CostModel::KindCosts CostModel::ToKindCosts(const LayerTime& time) {
   KindCosts costs;
   costs.attention = ToFixedPoint(time.attention_ns_per_token);
@@ -77,8 +81,7 @@ CostModel::CostModel(const PlanRequest& request,
   rank_speed_.assign(request.cluster.num_ranks(),
                      int64_t{1} << kSpeedFractionBits);
   for (size_t rank = 0; rank < request.cluster.rank_speed.size(); ++rank) {
-    rank_speed_[rank] =
-        ToFixedPoint(request.cluster.rank_speed[rank], kSpeedFractionBits);
+    rank_speed_[rank] = ToFixedSpeed(request.cluster.rank_speed[rank]);
   }
 }
 

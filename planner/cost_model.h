@@ -32,6 +32,9 @@ namespace evenstep::planner {
 inline constexpr int kCostFractionBits = 24;
 inline constexpr int kSpeedFractionBits = 20;
 
+// A rank's relative speed in 1 / 2^kSpeedFractionBits.
+int64_t ToFixedSpeed(double speed);
+
 class CostModel {
  public:
   CostModel(const PlanRequest& request, const LayerCounts& recompute_layers);

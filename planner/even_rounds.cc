@@ -46,8 +46,7 @@ Rounds SpareWhereFaster(const PolicyInput& input, const SlowRanks& slow,
   RoundFiller filler(input.table,
                      input.request.cluster.num_ranks() - slow.count);
   for (Round& round : rounds) {
-    const auto held_up_ns = static_cast<int64_t>(
-        static_cast<double>(round.peak_ns) / slow.slowest_speed);
+    const int64_t held_up_ns = HeldUpNs(slow, round.peak_ns);
     Round sparing;
     if (!Multifit(round.Items(), input.table, held_up_ns, filler, sparing)) {
       continue;

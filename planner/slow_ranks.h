@@ -16,12 +16,16 @@ namespace evenstep::planner {
 struct SlowRanks {
   std::vector<char> is_slow;  // by rank
   int count = 0;
-  double slowest_speed = 1;  // over that of the median rank
+  int64_t slowest_speed = 1;  // as CostModel::BlockSpeed
+  int64_t median_speed = 1;
 };
 
 // Ranks at less than 95 % of the median speed; none if that is more than a
 // quarter of all, for then there is little to plan with but them.
 SlowRanks FindSlowRanks(const Cluster& cluster);
+
+// What takes `nominal_ns` on a median rank, on the slowest; at most kMaxRankNs.
+int64_t HeldUpNs(const SlowRanks& slow, int64_t nominal_ns);
 
 // One block for each degree (descending), none over a slow rank; empty if there
 // is no room.

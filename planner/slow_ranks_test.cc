@@ -8,6 +8,7 @@
 
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
+#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {
@@ -20,9 +21,13 @@ SlowRanks OneSlow(int num_ranks, int rank) {
 
 TEST(SlowRanksTest, AFewClearlySlowerOnesAreFound) {
   EXPECT_EQ(FindSlowRanks({{8}, {}}).count, 0);
-  const SlowRanks slow = OneSlow(8, 3);
+  SlowRanks slow = OneSlow(8, 3);
   EXPECT_EQ(slow.count, 1);
-  EXPECT_DOUBLE_EQ(slow.slowest_speed, 0.8);
+  EXPECT_EQ(HeldUpNs(slow, 800), 999);  // the speed is rounded
+  // At the limits of speeds and costs nothing leaves its range.
+  slow.slowest_speed = 1 << 10;
+  slow.median_speed = int64_t{1} << 30;
+  EXPECT_EQ(HeldUpNs(slow, kMaxRankNs), kMaxRankNs);
   EXPECT_EQ(slow.is_slow, (std::vector<char>{0, 0, 0, 1, 0, 0, 0, 0}));
   EXPECT_EQ(FindSlowRanks({{4}, {1, 1, 0.98, 0.96}}).count, 0);
   // Half of all: no exception any more.

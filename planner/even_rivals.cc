@@ -13,6 +13,10 @@ namespace {
 // Within 2 % of the bound is near.
 constexpr int64_t kNearBoundDivisor = 50;
 
+// Of one published rule. Thousands of samples take less; larger steps are
+// planned without the rules whose work grows with samples times rounds.
+constexpr int64_t kWorkOfRule = 20'000'000;
+
 bool KeepsOneDegree(Policy policy) {
   switch (policy) {
     case Policy::kStatic:
@@ -57,7 +61,8 @@ void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
     if (row.rule == ReferenceRule::kKarmarkarKarp && !one_degree_can_win) {
       continue;
     }
-    auto placements = PlaceByRule(input, row.rule);
+    int64_t work_left = kWorkOfRule;
+    auto placements = PlaceByRule(input, row.rule, work_left);
     if (!placements.empty()) contest.Offer(std::move(placements));
   }
 }

@@ -106,6 +106,26 @@ TEST(FreshBatchesScaleTest, OddWorldsAndUnequalNodesAreUsedWhole) {
   }
 }
 
+// The work of a plan is counted whatever the step's size.
+TEST(FreshBatchesScaleTest, AHundredThousandAndAMillionSamplesAreBounded) {
+  for (SyncMode sync : {SyncMode::kPerStep, SyncMode::kPerRound}) {
+    for (int num_samples : {100'000, 1'000'000}) {
+      auto lengths =
+          testing::DrawLengths(LengthLaw::kWikipedia, num_samples, kFirstSeed);
+      if (!lengths.ok()) GTEST_SKIP() << lengths.status();
+      auto measured =
+          Measure(MakePlan,
+                  testing::RequestFor(*lengths, std::vector<int>(8, 8),
+                                      kTokensPerRank, sync),
+                  1);
+      ASSERT_TRUE(measured.ok()) << measured.status();
+      EXPECT_LE(testing::RatioOf(measured->plan), 1.1) << num_samples;
+      // 0.13 to 5.7 s were measured; slower machines have room.
+      EXPECT_LE(measured->cpu_ms, 2000 + num_samples / 40) << num_samples;
+    }
+  }
+}
+
 TEST(FreshBatchesRobustnessTest, AKnownSlowRankCostsLittleAnUnknownOneAll) {
   for (LengthLaw law : {LengthLaw::kLognormal, LengthLaw::kWikipedia}) {
     double known = 0, unknown = 0;

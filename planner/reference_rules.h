@@ -40,9 +40,19 @@ struct ReferenceRow {
 
 absl::Span<const ReferenceRow> ReferenceRules();
 
-// Placements by that rule; the request may have one recompute mode only.
-std::vector<Placement> PlaceByRule(const PolicyInput& input,
-                                   ReferenceRule rule);
+// Placements by that rule; the request may have one recompute mode only. What
+// it does (groups and items looked at) is taken from `work_left`; nothing is
+// placed once that is used up.
+std::vector<Placement> PlaceByRule(const PolicyInput& input, ReferenceRule rule,
+                                   int64_t& work_left);
+
+// The rules.
+std::vector<Placement> PlaceDynamicContextParallel(const PolicyInput& input,
+                                                   int64_t& work_left);
+std::vector<Placement> PlaceKarmarkarKarp(const PolicyInput& input,
+                                          int64_t& work_left);
+std::vector<Placement> PlaceBestFitGrowth(const PolicyInput& input,
+                                          int64_t& work_left);
 
 // A plan by that rule, with options.recompute_layers in every micro-batch
 // (recompute_choices must be empty). Fails as MakePlan does.

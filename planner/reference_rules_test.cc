@@ -35,7 +35,9 @@ TEST(ReferenceRulesTest, EveryPlanPassesTheCheckerAndEvenIsNeverSlower) {
       ++planned;
       const absl::Status verdict = CheckPlan(request, *plan);
       EXPECT_TRUE(verdict.ok()) << row.name << ", seed " << seed << verdict;
-      // Near the bound `even` does not look at these rules.
+      // `even` runs these rules unless it is within 2 % of the bound, where
+      // they could gain less than their time is worth: not slower wherever they
+      // ran. shared_batches_test holds it to them near the bound too.
       const int64_t near_ns = even->lower_bound_ns + even->lower_bound_ns / 50;
       EXPECT_LE(even->predicted_step_ns,
                 std::max(near_ns, plan->predicted_step_ns))

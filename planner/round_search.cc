@@ -27,13 +27,14 @@ class Search {
         work_left_(work_left),
         filler_(filler) {}
 
-  bool IsDone(const Rounds& rounds) const {
-    return work_left_ <= 0 || TotalNs(rounds) <= stop_ns_;
-  }
+  // Before the first call below, and whenever others changed the rounds.
+  void CountTotal(const Rounds& rounds) { total_ns_ = TotalNs(rounds); }
+
+  bool IsDone() const { return work_left_ <= 0 || total_ns_ <= stop_ns_; }
 
   bool DissolveEach(Rounds& rounds) {
     bool improved = false;
-    for (size_t r = 0; r < rounds.size() && !IsDone(rounds); ++r) {
+    for (size_t r = 0; r < rounds.size() && !IsDone(); ++r) {
       if (Shrink(r, 0, rounds)) improved = true;
     }
     return improved;
@@ -42,7 +43,7 @@ class Search {
   bool ShrinkEach(Rounds& rounds) {
     bool improved = false;
     for (int64_t per_mille : kShrinkPerMille) {
-      for (size_t r = 0; r < rounds.size() && !IsDone(rounds); ++r) {
+      for (size_t r = 0; r < rounds.size() && !IsDone(); ++r) {
         if (Shrink(r, per_mille, rounds)) improved = true;
       }
     }
@@ -53,7 +54,7 @@ class Search {
     bool improved = false;
     for (int64_t per_mille : kResplitPerMille) {
       for (size_t r = 0; r < rounds.size(); ++r) {
-        for (size_t q = 0; q < rounds.size() && !IsDone(rounds); ++q) {
+        for (size_t q = 0; q < rounds.size() && !IsDone(); ++q) {
           if (r == q || rounds[r].groups.empty() || rounds[q].groups.empty()) {
             continue;
           }
@@ -105,8 +106,9 @@ class Search {
       work_left_ -= table_.num_samples();
       trial[r] = filler_.TakeRound();
       const bool anew = limit_ns == 0;
-      if (Rehouse(left, r, anew, trial) && TotalNs(trial) < TotalNs(rounds)) {
+      if (Rehouse(left, r, anew, trial) && TotalNs(trial) < total_ns_) {
         rounds = std::move(trial);
+        CountTotal(rounds);
         improved = true;
         break;
       }
@@ -142,8 +144,10 @@ class Search {
       work_left_ -= filler_.work() - before;
       if (improved || work_left_ <= 0) break;
     }
-    if (improved) MoveAndSwap(table_, filler_.num_ranks(), work_left_, rounds);
-    return improved;
+    if (!improved) return false;
+    MoveAndSwap(table_, filler_.num_ranks(), work_left_, rounds);
+    CountTotal(rounds);
+    return true;
   }
 
   bool Rehouse(const std::vector<int>& items, size_t from, bool anew,
@@ -199,6 +203,7 @@ class Search {
   const int64_t stop_ns_;
   int64_t& work_left_;
   RoundFiller& filler_;
+  int64_t total_ns_ = INT64_MAX;
 };
 
 }  // namespace
@@ -213,8 +218,9 @@ void ImproveRounds(const CostTable& table, int64_t stop_ns, int64_t& work_left,
   Search search(table, stop_ns, work_left, filler);
   search.RefillAll(rounds);
   MoveAndSwap(table, filler.num_ranks(), work_left, rounds);
+  search.CountTotal(rounds);
   // The cheapest that still helps comes first.
-  while (!search.IsDone(rounds)) {
+  while (!search.IsDone()) {
     const bool dissolved = search.DissolveEach(rounds);
     const bool resplit = search.ResplitEach(rounds);
     if (!dissolved && !resplit && !search.ShrinkEach(rounds)) break;

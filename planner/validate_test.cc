@@ -164,8 +164,9 @@ TEST(ValidateTest, ModesOfAnotherKindOfModelAreRefused) {
   ExpectRefused(request, "no mode of a video model");
 }
 
-// A million samples are planned; at sixteen recompute choices they would not
-// fit memory, and are refused before anything is allocated for them.
+// A million samples are valid (fresh_batches_test plans them); at sixteen
+// recompute choices they would not fit memory, and are refused before anything
+// is allocated for them.
 TEST(ValidateTest, MoreCellsThanTheLimitAreRefused) {
   PlanRequest request = Good();
   request.samples.clear();

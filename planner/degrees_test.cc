@@ -146,6 +146,19 @@ TEST(DegreesTest, StaticDegreeFollowsTheRunNotTheStep) {
   EXPECT_EQ(*StaticDegree(request), 4);
 }
 
+TEST(DegreesTest, StaticDegreeMayBeAskedFor) {
+  PlanRequest request = testing::SimpleRequest(8, 100, {50, 150});
+  EXPECT_EQ(*StaticDegree(request), 2);
+  request.options.static_degree = 8;
+  EXPECT_EQ(*StaticDegree(request), 8);
+  request.options.static_degree = 1;
+  EXPECT_THAT(std::string(StaticDegree(request).status().message()),
+              HasSubstr("needs a degree of 2"));
+  request.options.static_degree = 3;
+  EXPECT_THAT(std::string(StaticDegree(request).status().message()),
+              AllOf(HasSubstr("static_degree is 3"), HasSubstr("legal")));
+}
+
 TEST(DegreesTest, RecomputeTradesBytesForTokens) {
   PlanRequest request = testing::SimpleRequest(2, 0, {1});
   request.model.num_layers = 4;

@@ -227,7 +227,10 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     contest.Offer(*std::move(placements));
   }
   OfferRivals(input, contest);
-  if (input.request.options.sync == SyncMode::kPerRound) {
+  // Rounds run without their barrier too, in their order. The search in them is
+  // the one that mixes modes, which pays where memory is tight.
+  const bool per_round = input.request.options.sync == SyncMode::kPerRound;
+  if (per_round || !contest.IsNearBound()) {
     contest.Offer(PlaceEvenRounds(input));
   }
   std::vector<Placement> placements = contest.Take();

@@ -5,6 +5,7 @@
 
 #include "planner/degrees.h"
 #include "planner/fits.h"
+#include "planner/planner.h"
 #include "planner/reference_rules.h"
 
 namespace evenstep::planner {
@@ -53,6 +54,22 @@ int64_t OneDegreeBoundNs(const PolicyInput& input) {
   return static_cast<int64_t>((int128{least_ns} << kSpeedFractionBits) /
                               input.costs.TotalSpeed()) +
          input.request.time.step_fixed_ns;
+}
+
+// Of a policy that keeps one degree: at every degree wider than the smallest
+// that holds the longest sample, which the row itself takes.
+void OfferWiderDegrees(const PolicyInput& input, const PolicyRow& row,
+                       Contest& contest) {
+  const auto smallest = StaticDegree(input.request);
+  if (!smallest.ok()) return;
+  PlanRequest request = input.request;
+  for (int degree : LegalDegrees(input.request)) {
+    if (degree <= *smallest) continue;
+    request.options.static_degree = degree;
+    auto placements =
+        row.place({request, input.costs, input.table, input.bound});
+    if (placements.ok()) contest.Offer(*std::move(placements));
+  }
 }
 
 void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
@@ -133,6 +150,9 @@ void OfferRivals(const PolicyInput& input, Contest& contest) {
     // to refuse this step.
     auto placements = row.place(input);
     if (placements.ok()) contest.Offer(*std::move(placements));
+    if (one_mode && KeepsOneDegree(row.policy)) {
+      OfferWiderDegrees(input, row, contest);
+    }
   }
   if (one_mode && !contest.IsNearBound()) {
     OfferPublishedRules(input, one_degree_can_win, contest);

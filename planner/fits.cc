@@ -91,6 +91,35 @@ absl::StatusOr<int> StaticDegreeOfVideo(const PlanRequest& request) {
       "plan"));
 }
 
+// options.static_degree, if it is legal and holds what it must.
+absl::StatusOr<int> AskedStaticDegree(const PlanRequest& request) {
+  PlanRequest only = request;
+  only.options.static_degree = 0;
+  const int degree = request.options.static_degree;
+  const std::vector<int> legal = LegalDegrees(request);
+  if (std::find(legal.begin(), legal.end(), degree) == legal.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "options.static_degree is ", degree, ", not a legal degree of {",
+        absl::StrJoin(legal, ", "), "}"));
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const int smallest, StaticDegree(only));
+  if (degree < smallest) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("options.static_degree is ", degree,
+                     "; the longest sample needs a degree of ", smallest));
+  }
+  for (const Sample& sample : request.samples) {
+    if (FitsAlone(request, degree, request.options.recompute_layers, sample)) {
+      continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(sample), " with ", sample.length,
+                     " tokens does not fit the degree ", degree,
+                     " of options.static_degree"));
+  }
+  return degree;
+}
+
 }  // namespace
 
 bool FitsAlone(const PlanRequest& request, int degree,
@@ -132,6 +161,7 @@ bool Fits(const PlanRequest& request, int degree, const LayerCounts& recompute,
 }
 
 absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
+  if (request.options.static_degree != 0) return AskedStaticDegree(request);
   if (request.model.is_video()) return StaticDegreeOfVideo(request);
   const Sample& longest = LongestSample(request);
   const bool stated = request.run.max_length > 0;

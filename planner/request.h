@@ -84,6 +84,9 @@ struct Options {
   std::vector<LayerCounts> recompute_choices;
   // If not empty: no legal degree above 1 but these is used.
   std::vector<int> degrees;
+  // Of policies that keep one degree (static, balanced, packed, bucket*); 0:
+  // the smallest that holds the longest sample.
+  int static_degree = 0;
   // Groups of two ranks and more that a rank may belong to in one step: each
   // costs a communicator (about 0.5 GB of an A100). 0: no limit. Aligned powers
   // of two need at most log2 of the ranks.

@@ -124,7 +124,7 @@ std::string DescribeBound(const Comparison& comparison) {
 }
 
 TextRows ComparisonTable(const Comparison& comparison) {
-  TextRows rows = {{"policy", "step s", "ratio", "bound", "imbalance",
+  TextRows rows = {{"policy", "step s", "ratio", "bound", "degree", "imbalance",
                     "padding", "recompute", "tokens/s", "vs best", "plan ms"}};
   const bool simulated = std::any_of(
       comparison.runs.begin(), comparison.runs.end(),
@@ -137,7 +137,7 @@ TextRows ComparisonTable(const Comparison& comparison) {
     const Plan& plan = run.plan;
     rows.push_back({Name(run.policy), Seconds(plan.predicted_step_ns),
                     absl::StrFormat("%.4f", RatioToBound(plan)),
-                    BoundName(plan.active_bound),
+                    BoundName(plan.active_bound), DegreesOf(plan),
                     Share(plan.predicted_imbalance), Share(plan.padding_ratio),
                     Share(RecomputeRatio(comparison.request, plan)),
                     ShortCount(TokensPerSecond(comparison.request, plan)),

@@ -46,19 +46,45 @@ bool ChoosesRecompute(Policy policy) {
   }
 }
 
-// The plan of a policy that knows one number of recomputed layers: with the
-// number that is fastest.
-absl::StatusOr<Plan> BestSingleMode(const PlanRequest& request) {
-  absl::StatusOr<Plan> best = absl::FailedPreconditionError("no mode");
+// Whether the policy keeps one degree, that a user would tune. `bucket` is
+// published with the smallest.
+bool IsTunedByDegree(Policy policy) {
+  return policy == Policy::kStatic || policy == Policy::kBalanced ||
+         policy == Policy::kPacked || policy == Policy::kBucketTuned;
+}
+
+// Keeps the faster plan; of two errors the first.
+void KeepFaster(absl::StatusOr<Plan> plan, absl::StatusOr<Plan>& best) {
+  const bool better = plan.ok() && (!best.ok() || plan->predicted_step_ns <
+                                                      best->predicted_step_ns);
+  if (better || absl::IsUnknown(best.status())) best = std::move(plan);
+}
+
+// The smallest degree that holds the longest sample, and every wider one.
+void OfferEveryDegree(PlanRequest request, absl::StatusOr<Plan>& best) {
+  KeepFaster(planner::MakePlan(request), best);
+  const auto smallest = planner::StaticDegree(request);
+  if (!smallest.ok()) return;
+  for (int degree : planner::LegalDegrees(request)) {
+    if (degree <= *smallest) continue;
+    request.options.static_degree = degree;
+    KeepFaster(planner::MakePlan(request), best);
+  }
+}
+
+// The plan of a policy that keeps one degree and, `bucket-tuned` apart, one
+// number of recomputed layers: with those that are fastest.
+absl::StatusOr<Plan> BestSingleMode(const PlanRequest& request, Policy policy) {
+  absl::StatusOr<Plan> best = absl::UnknownError("not planned yet");
+  if (ChoosesRecompute(policy)) {
+    OfferEveryDegree(request, best);
+    return best;
+  }
   for (const auto& mode : planner::RecomputeModes(request)) {
     PlanRequest single = request;
     single.options.recompute_choices.clear();
     single.options.recompute_layers = mode;
-    auto plan = planner::MakePlan(single);
-    const bool better =
-        !best.ok() ||
-        (plan.ok() && plan->predicted_step_ns < best->predicted_step_ns);
-    if (better) best = std::move(plan);
+    OfferEveryDegree(std::move(single), best);
   }
   return best;
 }
@@ -66,9 +92,9 @@ absl::StatusOr<Plan> BestSingleMode(const PlanRequest& request) {
 absl::StatusOr<Plan> MakeCheckedPlan(PlanRequest request, Policy policy,
                                      const planner::LowerBound& bound) {
   request.options.policy = policy;
-  EVENSTEP_ASSIGN_OR_RETURN(Plan plan, ChoosesRecompute(policy)
-                                           ? planner::MakePlan(request)
-                                           : BestSingleMode(request));
+  EVENSTEP_ASSIGN_OR_RETURN(Plan plan, IsTunedByDegree(policy)
+                                           ? BestSingleMode(request, policy)
+                                           : planner::MakePlan(request));
   // Of the whole request, whatever mode the policy kept to.
   plan.lower_bound_ns = bound.step_ns;
   plan.active_bound = bound.kind;
@@ -169,6 +195,16 @@ absl::StatusOr<Comparison> ComparePolicies(const PlanRequest& request,
     if (absl::IsInvalidArgument(run.status)) return run.status;
   }
   return comparison;
+}
+
+std::string DegreesOf(const Plan& plan) {
+  int least = 0;
+  int most = 0;
+  for (const planner::MicroBatch& batch : plan.micro_batches) {
+    least = least == 0 ? batch.degree : std::min(least, batch.degree);
+    most = std::max(most, batch.degree);
+  }
+  return least == most ? absl::StrCat(most) : absl::StrCat(least, "-", most);
 }
 
 double RecomputeRatio(const PlanRequest& request, const Plan& plan) {

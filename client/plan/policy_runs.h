@@ -50,7 +50,9 @@ absl::StatusOr<std::vector<planner::Policy>> PoliciesNamed(
 absl::StatusOr<Comparison> ComparePolicies(const planner::PlanRequest& request,
                                            const RunOptions& options);
 
-// Derived figures of a plan.
+// Derived figures of a plan. Degrees: "8", or "1-16" from the least to the
+// widest.
+std::string DegreesOf(const planner::Plan& plan);
 double RecomputeRatio(const planner::PlanRequest& request,
                       const planner::Plan& plan);  // of layers times tokens
 double TokensPerSecond(const planner::PlanRequest& request,

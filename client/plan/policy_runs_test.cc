@@ -50,6 +50,27 @@ TEST(PolicyRunsTest, AnyNumberOfThreadsMakesTheSamePlans) {
   EXPECT_EQ(one, JsonOf(Compare(request, 16)));
 }
 
+// A baseline is what a user would tune it to: here a wider degree than the
+// smallest that holds the longest document is faster.
+TEST(PolicyRunsTest, PoliciesOfOneDegreeAreGivenTheFastestOne) {
+  planner::PlanRequest request = WikipediaRequest(128, 16);
+  request.options.policy = planner::Policy::kStatic;
+  const Comparison comparison = Compare(request, 1, "static");
+  ASSERT_TRUE(comparison.runs[0].status.ok());
+  const planner::Plan& tuned = comparison.runs[0].plan;
+  int num_feasible = 0;
+  for (int degree : planner::LegalDegrees(request)) {
+    request.options.static_degree = degree;
+    const auto plan = planner::MakePlan(request);
+    if (!plan.ok()) continue;
+    ++num_feasible;
+    EXPECT_LE(tuned.predicted_step_ns, plan->predicted_step_ns) << degree;
+    EXPECT_EQ(planner::CheckPlan(request, *plan), absl::OkStatus());
+    EXPECT_EQ(DegreesOf(*plan), std::to_string(degree));
+  }
+  EXPECT_GT(num_feasible, 1);
+}
+
 TEST(PolicyRunsTest, EvenIsTheFastestAndBoundsAreTheSame) {
   const Comparison comparison = Compare(WikipediaRequest(128, 16), 1);
   const PolicyRun* best = comparison.BestBaseline();

@@ -21,6 +21,8 @@ Totals ToTotals(const v1::JobTotals& proto) {
   totals.steps_with_plan_lead = proto.steps_with_plan_lead();
   totals.steps_after_fourth = proto.steps_after_fourth();
   totals.plans_refused = proto.plans_refused();
+  totals.prediction_error = proto.prediction_error();
+  totals.cost_drift = proto.cost_drift();
   return totals;
 }
 
@@ -45,6 +47,7 @@ Costs ToCosts(const v1::CostModel& proto) {
     costs.collective.push_back({cost.degree(), cost.ns_per_token()});
   }
   costs.step_fixed_ns = proto.step_fixed_ns();
+  costs.head_ns_per_token = proto.head_ns_per_token();
   return costs;
 }
 
@@ -137,6 +140,9 @@ StepSummary FromProto(const v1::StepSummary& proto) {
   step.highest_degree = proto.highest_degree();
   step.slowest_cpu_seconds = proto.slowest_cpu_seconds();
   step.mean_cpu_seconds = proto.mean_cpu_seconds();
+  step.predicted_activation_bytes = proto.predicted_activation_bytes();
+  step.peak_tensor_bytes = proto.peak_tensor_bytes();
+  step.recompute_ratio = proto.recompute_ratio();
   return step;
 }
 

@@ -13,6 +13,9 @@
 namespace evenstep::jobspec {
 namespace {
 
+// May be left out: the linear cost then holds all of it.
+constexpr absl::string_view kHead = "head_ns_per_token";
+
 // Reads one cost map; lines are remembered for messages about rules.
 class CostReader {
  public:
@@ -67,7 +70,7 @@ class CostReader {
                              const std::vector<Field>& fields,
                              const std::map<std::string, int>& lines) {
     for (const Field& field : fields) {
-      if (lines.count(field.key) == 0) {
+      if (lines.count(field.key) == 0 && field.key != kHead) {
         return YamlError(name_, root.line,
                          absl::StrCat("costs: ", field.key, " is missing"));
       }
@@ -155,7 +158,8 @@ std::string FormatCostFile(const planner::TimeModel& costs) {
   return absl::StrCat(
       "# Evenstep costs of one model on one kind of device, in nanoseconds.\n"
       "# A micro-batch of S tokens with lengths s on d ranks takes about\n"
-      "#   micro_batch_fixed + (quadratic * sum s^2 + linear * S) / d\n"
+      "#   micro_batch_fixed + (quadratic * sum s^2 + (linear + head) * S) / "
+      "d\n"
       "# and the collectives of its degree.\n",
       FormatCosts(costs, ""));
 }

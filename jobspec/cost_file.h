@@ -14,8 +14,9 @@
 
 namespace evenstep::jobspec {
 
-// INVALID_ARGUMENT with "NAME:LINE: sentence". Only `collective` may be left
-// out: a file without a cost would plan with zero and not say so.
+// INVALID_ARGUMENT with "NAME:LINE: sentence". Only `collective` and
+// `head_ns_per_token` may be left out: a file without a cost would plan with
+// zero and not say so.
 absl::StatusOr<planner::TimeModel> ReadCosts(const YamlNode& root,
                                              absl::string_view name);
 // "key: value" lines, each after `indent`.

@@ -59,6 +59,16 @@ Field SpModesField(std::string key, std::vector<planner::SpMode>* target) {
       }};
 }
 
+// Written only when it holds something.
+Field OptionalText(std::string key, std::string* target) {
+  return {std::move(key),
+          [target](absl::string_view text) { return ParseValue(text, target); },
+          [target]() -> std::optional<std::string> {
+            if (target->empty()) return std::nullopt;
+            return *target;
+          }};
+}
+
 }  // namespace
 
 std::vector<Field> JobFields(JobSpec* spec) {
@@ -99,6 +109,11 @@ std::vector<Field> JobFields(JobSpec* spec) {
       OptionalDuration("timeouts.collective", &spec->timeouts.collective),
       Value("timeouts.start", &spec->timeouts.start),
       Value("timeouts.stop", &spec->timeouts.stop),
+      Value("refit", &spec->refit),
+      OptionalText("profile.model", &spec->profile.model),
+      OptionalText("profile.device", &spec->profile.device),
+      OptionalText("profile.software", &spec->profile.software),
+      OptionalText("profile.precision", &spec->profile.precision),
   };
 }
 
@@ -109,6 +124,7 @@ std::vector<Field> CostFields(planner::TimeModel* costs) {
       Value("quadratic_ns_per_token2", &costs->quadratic_ns_per_token2),
       Value("collective_latency_ns", &costs->collective_latency_ns),
       Value("step_fixed_ns", &costs->step_fixed_ns),
+      Value("head_ns_per_token", &costs->head_ns_per_token),
   };
 }
 

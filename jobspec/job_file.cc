@@ -20,6 +20,7 @@
 #include "base/yaml.h"
 #include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
+#include "jobspec/profile.h"
 #include "jobspec/rules.h"
 
 namespace evenstep::jobspec {
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int64_t kMaxCostFileBytes = 1 << 20;
 constexpr absl::string_view kTextPrefix = "text:";
+constexpr absl::string_view kProfileWord = "profile";
 
 std::string Join(absl::string_view prefix, absl::string_view key) {
   return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", key);
@@ -74,8 +76,13 @@ class JobReader {
     }
     const std::string where = absl::StrCat("--set ", key);
     where_[key] = where;
-    if (key == "costs")
+    if (key == "costs" && options_.costs == CostsWanted::kLeaveOut) {
+      return absl::OkStatus();
+    }
+    if (key == "costs") {
+      spec_->profile = ProfileKey();  // of the file's own costs
       return At(where, ReadCostFile(std::string(parts.second)));
+    }
     const Field* const field = FindField(fields_, key);
     if (field == nullptr) {
       return absl::InvalidArgumentError(
@@ -97,6 +104,21 @@ class JobReader {
     }
     return YamlError(options_.name, 1,
                      absl::StrCat(found->key, ": ", found->sentence));
+  }
+
+  // After everything was read: `costs: profile`.
+  absl::Status FindWantedProfile() {
+    if (!wants_profile_) return absl::OkStatus();
+    const std::string folder = options_.profile_folder.empty()
+                                   ? DefaultProfileFolder()
+                                   : options_.profile_folder;
+    const auto found =
+        FindProfile(folder, ModelKey(spec_->model), PrecisionKey(*spec_));
+    if (!found.ok()) {
+      return At(absl::StrCat(where_["costs"], ": costs"), found.status());
+    }
+    UseProfile(*found);
+    return absl::OkStatus();
   }
 
  private:
@@ -146,22 +168,40 @@ class JobReader {
   }
 
   absl::Status ReadCosts(const YamlEntry& entry) {
+    if (options_.costs == CostsWanted::kLeaveOut) return absl::OkStatus();
     if (entry.value.kind == YamlNode::Kind::kScalar) {
       return At(absl::StrCat(options_.name, ":", entry.line, ": costs"),
                 ReadCostFile(entry.value.scalar));
     }
+    wants_profile_ = false;
     EVENSTEP_ASSIGN_OR_RETURN(spec_->costs,
                               jobspec::ReadCosts(entry.value, options_.name));
     return absl::OkStatus();
   }
 
   absl::Status ReadCostFile(const std::string& path) {
+    // Which profile, is known when all of the model is.
+    wants_profile_ = path == kProfileWord;
+    if (wants_profile_) return absl::OkStatus();
     const std::string full =
         (std::filesystem::path(options_.base_dir) / path).string();
     EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
                               ReadWholeFile(full, kMaxCostFileBytes));
-    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs, ParseCostFile(text, path));
+    EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, path));
+    if (IsProfile(root)) {
+      EVENSTEP_ASSIGN_OR_RETURN(const Profile profile,
+                                ParseProfile(text, path));
+      UseProfile(profile);
+      return absl::OkStatus();
+    }
+    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs, jobspec::ReadCosts(root, path));
     return absl::OkStatus();
+  }
+
+  void UseProfile(const Profile& profile) {
+    spec_->costs = profile.costs;
+    spec_->profile = profile.key;
+    where_["profile.model"] = where_["costs"];
   }
 
   const ParseOptions& options_;
@@ -169,6 +209,7 @@ class JobReader {
   const std::vector<Field> fields_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> where_;  // "NAME:LINE" or "--set KEY"
+  bool wants_profile_ = false;
 };
 
 // Trainers run elsewhere than the user's shell.
@@ -217,6 +258,8 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
   if (spec.model.kv_heads == 0) spec.model.kv_heads = spec.model.heads;
   EVENSTEP_RETURN_IF_ERROR(
       MakeSourceAbsolute(options.base_dir, &spec.data.source));
+  if (options.costs == CostsWanted::kLeaveOut) spec.profile = ProfileKey();
+  EVENSTEP_RETURN_IF_ERROR(reader.FindWantedProfile());
   EVENSTEP_RETURN_IF_ERROR(reader.CheckRules());
   return spec;
 }

@@ -71,6 +71,17 @@ struct TimeoutSpec {
   absl::Duration stop = absl::Seconds(5);
 };
 
+// What a profile's costs are true of; all empty: of no profile.
+struct ProfileKey {
+  std::string model;
+  std::string device;
+  std::string software;
+  std::string precision;
+
+  bool empty() const { return *this == ProfileKey(); }
+  friend bool operator==(const ProfileKey&, const ProfileKey&) = default;
+};
+
 struct JobSpec {
   std::string name;
   std::string kind = "train";
@@ -86,19 +97,27 @@ struct JobSpec {
   int look_ahead = 4;
   MemorySpec memory;
   std::optional<planner::TimeModel> costs;  // absent: measured at the start
+  ProfileKey profile;  // of `costs`; ranks of another device refuse to start
+  // Costs follow what the steps measure.
+  bool refit = true;
   TimeoutSpec timeouts;
 };
 
 // Parses a YAML job file. Unknown keys, wrong types and rule breaks are
 // INVALID_ARGUMENT with "NAME:LINE: key: sentence" ("--set key: sentence" where
-// an override is to blame). `costs` may be a map or the
-// path of a cost file (relative to `base_dir`). A relative data path is made
+// an override is to blame). `costs` may be a map, the path of a cost file or of
+// a profile (relative to `base_dir`), or `profile`: the one in `profile_folder`
+// that is of the job's model. A relative data path is made
 // absolute against `base_dir`. `overrides` are "a.b=value" pairs, applied over
 // the file before the rules are checked.
+// kLeaveOut: whatever `costs` says, the job has none (a profile is to be made).
+enum class CostsWanted { kRead, kLeaveOut };
 struct ParseOptions {
   std::string name = "job.yaml";  // for messages
   std::string base_dir = ".";
+  std::string profile_folder;  // empty: DefaultProfileFolder() of profile.h
   std::vector<std::string> overrides;
+  CostsWanted costs = CostsWanted::kRead;
 };
 absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
                                      const ParseOptions& options);

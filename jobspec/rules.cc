@@ -3,11 +3,13 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/utf8.h"
+#include "jobspec/profile.h"
 #include "planner/validate.h"
 
 namespace evenstep::jobspec {
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxSourceBytes = 4096;
+constexpr size_t kMaxKeyBytes = 1024;  // of one part of a profile's key
 constexpr int kMaxWidth = 1 << 20;
 constexpr int kMinVocab = 257;  // bytes and an end token
 constexpr int kMaxVocab = 1 << 24;
@@ -195,10 +198,33 @@ Found RankRules(const JobSpec& spec) {
   });
 }
 
+Found ProfileRules(const JobSpec& spec) {
+  if (spec.profile.empty()) return std::nullopt;
+  for (const auto& [key, text] :
+       {std::pair("profile.model", &spec.profile.model),
+        {"profile.device", &spec.profile.device},
+        {"profile.software", &spec.profile.software},
+        {"profile.precision", &spec.profile.precision}}) {
+    Found found = TextRule(key, *text, kMaxKeyBytes);
+    if (found.has_value()) return found;
+  }
+  if (!spec.costs.has_value()) {
+    return RuleBreak{"profile.model", "there are no costs that it could be of"};
+  }
+  // The rest of the key is known where the job runs.
+  ProfileKey own = spec.profile;
+  own.model = ModelKey(spec.model);
+  own.precision = PrecisionKey(spec);
+  const absl::Status same = CheckProfileKey(spec.profile, own);
+  if (same.ok()) return std::nullopt;
+  return RuleBreak{"profile.model", std::string(same.message())};
+}
+
 Found CostRules(const JobSpec& spec) {
-  if (!spec.costs.has_value()) return std::nullopt;
+  if (!spec.costs.has_value()) return ProfileRules(spec);
   Found found = FindCostRuleBreak(*spec.costs);
-  if (found.has_value()) found->key = "costs." + found->key;
+  if (!found.has_value()) return ProfileRules(spec);
+  found->key = "costs." + found->key;
   return found;
 }
 
@@ -239,6 +265,8 @@ std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
       InRange<int64_t>("collective_latency_ns", costs.collective_latency_ns, 0,
                        most),
       InRange<int64_t>("step_fixed_ns", costs.step_fixed_ns, 0, most),
+      InRange("head_ns_per_token", costs.head_ns_per_token, 0.0,
+              planner::kMaxLinearNsPerToken),
   });
   return ranges.has_value() ? ranges : CollectiveRules(costs);
 }

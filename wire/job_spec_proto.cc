@@ -132,6 +132,19 @@ jobspec::TimeoutSpec FromProto(const v1::TimeoutSpec& proto) {
   return timeouts;
 }
 
+v1::ProfileKey ToProto(const jobspec::ProfileKey& key) {
+  v1::ProfileKey proto;
+  proto.set_model(key.model);
+  proto.set_device(key.device);
+  proto.set_software(key.software);
+  proto.set_precision(key.precision);
+  return proto;
+}
+
+jobspec::ProfileKey FromProto(const v1::ProfileKey& proto) {
+  return {proto.model(), proto.device(), proto.software(), proto.precision()};
+}
+
 }  // namespace
 
 v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
@@ -152,6 +165,8 @@ v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
   proto.mutable_memory()->set_recompute_layers(spec.memory.recompute_layers);
   if (spec.costs.has_value()) *proto.mutable_costs() = ToProto(*spec.costs);
   *proto.mutable_timeouts() = ToProto(spec.timeouts);
+  if (!spec.profile.empty()) *proto.mutable_profile() = ToProto(spec.profile);
+  proto.set_keep_costs(!spec.refit);
   return proto;
 }
 
@@ -178,6 +193,8 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
     EVENSTEP_ASSIGN_OR_RETURN(spec.costs, FromProto(proto.costs()));
   }
   spec.timeouts = FromProto(proto.timeouts());
+  spec.profile = FromProto(proto.profile());
+  spec.refit = !proto.keep_costs();
   EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateJobSpec(spec));
   return spec;
 }
@@ -194,6 +211,7 @@ v1::CostModel ToProto(const planner::TimeModel& costs) {
     cost->set_ns_per_token(entry.ns_per_token);
   }
   proto.set_step_fixed_ns(costs.step_fixed_ns);
+  proto.set_head_ns_per_token(costs.head_ns_per_token);
   return proto;
 }
 
@@ -207,6 +225,7 @@ absl::StatusOr<planner::TimeModel> FromProto(const v1::CostModel& proto) {
     costs.collective.push_back({cost.degree(), cost.ns_per_token()});
   }
   costs.step_fixed_ns = proto.step_fixed_ns();
+  costs.head_ns_per_token = proto.head_ns_per_token();
   EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateCosts(costs));
   return costs;
 }

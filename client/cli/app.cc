@@ -16,6 +16,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
+#include "client/cli/profile_command.h"
 #include "jobspec/presets.h"
 #include "planner/policy_names.h"
 
@@ -64,6 +65,14 @@ constexpr char kPlanExamples[] = R"(Examples:
 
 Times are predictions of a cost model. Exit code 5: no policy has a plan; the
 reason says what would make one.)";
+constexpr char kProfileExamples[] = R"(Examples:
+  evenstep profile job.yaml                    store costs of the job's model
+  evenstep local job.yaml --costs profile      plan with them
+  evenstep profile --preset small --out small-profile.yaml
+  evenstep submit job.yaml --set costs=small-profile.yaml
+
+A profile holds for its model, device, software and precision: a job that runs
+elsewhere refuses it and says both keys.)";
 
 constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB
@@ -150,6 +159,7 @@ class CommandLine {
     AddSubmit();
     AddLocal();
     AddPlan();
+    AddProfile();
     AddReaders();
     AddStreams();
     AddControls();
@@ -249,7 +259,8 @@ class CommandLine {
         ->type_name("NAME");
     command
         ->add_option("--costs", local_.costs,
-                     "Cost file to plan with, instead of measuring")
+                     "Cost file or profile to plan with, instead of measuring; "
+                     "profile: the stored one of this model")
         ->type_name("FILE");
     command
         ->add_option("--output", local_.output,
@@ -270,6 +281,29 @@ class CommandLine {
             [this] { return PlanStep(environment_, global_, plan_); },
             kPlanExamples),
         &plan_);
+  }
+
+  void AddProfile() {
+    CLI::App* command = Add(
+        "profile", "Measure what a job's model costs on this machine",
+        [this] { return Profile(environment_, global_, profile_); },
+        kProfileExamples);
+    command->add_option("file", profile_.file, "Job file (YAML)")
+        ->type_name("");
+    AddPreset(command, &profile_.preset);
+    AddSet(command, &profile_.overrides);
+    command->add_option("--ranks", profile_.ranks,
+                        "Ranks to measure with, a core each (those of the job, "
+                        "at most the cores)");
+    command
+        ->add_option("--repeats", profile_.repeats,
+                     "How often each point is timed")
+        ->capture_default_str();
+    command
+        ->add_option("--out", profile_.out,
+                     "Folder of profiles, or a file that ends in .yaml "
+                     "($EVENSTEP_PROFILE_DIR, ~/.cache/evenstep/profiles)")
+        ->type_name("PATH");
   }
 
   void AddReaders() {
@@ -403,6 +437,7 @@ class CommandLine {
   VersionCommand version_;
   LocalCommand local_;
   PlanCommand plan_;
+  ProfileCommand profile_;
   std::string job_id_;
 };
 

@@ -13,6 +13,13 @@ using client::StepSummary;
 
 constexpr size_t kStepsShown = 5;
 
+// Not measured or not predicted: a dash.
+std::string FormatBytes(int64_t bytes) {
+  constexpr double kMib = 1 << 20;
+  if (bytes <= 0) return "-";
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMib);
+}
+
 std::string Dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string Steps(const Job& job) {
@@ -52,6 +59,12 @@ void AddTotals(const Job& job, std::vector<Row>* rows) {
                                      " of the ranks' time spent waiting"});
   rows->push_back({"Padding:", FormatShare(totals.padding_ratio)});
   rows->push_back(
+      {"Prediction:",
+       absl::StrFormat("%s off the step times; computing %+.1f%% against the "
+                       "first costs",
+                       FormatShare(totals.prediction_error),
+                       totals.cost_drift * 100)});
+  rows->push_back(
       {"Coordination:", absl::StrFormat("%.2f%% of step time",
                                         totals.coordination_share * 100)});
   if (totals.plans_refused > 0) {
@@ -83,8 +96,10 @@ std::vector<Row> Head(const Job& job, absl::Time now) {
 }
 
 std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
-  std::vector<Row> rows = {{"  STEP", "LOSS", "SECONDS", "PREDICTED", "TOKENS",
-                            "IMBALANCE", "PADDING", "DEGREE", "PLAN LEAD"}};
+  // What was measured, and beside it what was predicted.
+  std::vector<Row> rows = {{"  STEP", "LOSS", "SECONDS", "PREDICTED",
+                            "IMBALANCE", "PREDICTED", "MEMORY", "PREDICTED",
+                            "TOKENS", "PADDING", "DEGREE", "PLAN LEAD"}};
   const size_t first =
       steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
   for (size_t i = first; i < steps.size(); ++i) {
@@ -93,9 +108,11 @@ std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
         {absl::StrCat("  ", step.step), absl::StrFormat("%.4f", step.loss),
          absl::StrFormat("%.3f", step.step_seconds),
          absl::StrFormat("%.3f", step.predicted_seconds),
-         absl::StrCat(step.trained_tokens), FormatShare(step.idle_share),
-         FormatShare(step.padding_ratio), absl::StrCat(step.highest_degree),
-         absl::StrCat(step.plan_lead)});
+         FormatShare(step.idle_share), FormatShare(step.predicted_imbalance),
+         FormatBytes(step.peak_tensor_bytes),
+         FormatBytes(step.predicted_activation_bytes),
+         absl::StrCat(step.trained_tokens), FormatShare(step.padding_ratio),
+         absl::StrCat(step.highest_degree), absl::StrCat(step.plan_lead)});
   }
   return rows;
 }

@@ -80,7 +80,9 @@ Json ToJson(const client::Totals& totals) {
           {"padding_ratio", totals.padding_ratio},
           {"steps_with_plan_lead", totals.steps_with_plan_lead},
           {"steps_after_fourth", totals.steps_after_fourth},
-          {"plans_refused", totals.plans_refused}};
+          {"plans_refused", totals.plans_refused},
+          {"prediction_error", totals.prediction_error},
+          {"cost_drift", totals.cost_drift}};
 }
 
 Json ToJson(const client::DataSummary& data) {
@@ -101,7 +103,8 @@ Json ToJson(const client::Costs& costs) {
           {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
           {"collective_latency_ns", costs.collective_latency_ns},
           {"collective", collective},
-          {"step_fixed_ns", costs.step_fixed_ns}};
+          {"step_fixed_ns", costs.step_fixed_ns},
+          {"head_ns_per_token", costs.head_ns_per_token}};
 }
 
 Json ToJson(const client::StepSummary& step) {
@@ -121,7 +124,10 @@ Json ToJson(const client::StepSummary& step) {
           {"num_micro_batches", step.num_micro_batches},
           {"highest_degree", step.highest_degree},
           {"slowest_cpu_seconds", step.slowest_cpu_seconds},
-          {"mean_cpu_seconds", step.mean_cpu_seconds}};
+          {"mean_cpu_seconds", step.mean_cpu_seconds},
+          {"predicted_activation_bytes", step.predicted_activation_bytes},
+          {"peak_tensor_bytes", step.peak_tensor_bytes},
+          {"recompute_ratio", step.recompute_ratio}};
 }
 
 Json ToJson(const client::JobEvent& event) {

@@ -1,9 +1,11 @@
 #include "coordinator/planning/checked_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "planner/planner.h"
+#include "wire/job_spec_proto.h"
 #include "wire/step_plan.h"
 
 namespace evenstep::coordinator {
@@ -14,9 +16,28 @@ absl::StatusOr<v1::StepPlan> PlanAndCheck(const PlanWork& work,
   EVENSTEP_ASSIGN_OR_RETURN(const planner::Plan plan,
                             planner.make(work.request));
   EVENSTEP_RETURN_IF_ERROR(planner.check(work.request, plan));
-  return wire::ToProto(
+  v1::StepPlan proto = wire::ToProto(
       wire::MakeStepPlan(work.request, plan, work.generation, work.step,
                          planner::PolicyName(work.request.options.policy)));
+  *proto.mutable_costs() = wire::ToProto(work.request.time);
+  for (const double speed : work.request.cluster.rank_speed) {
+    proto.add_rank_speed(speed);
+  }
+  int64_t bytes = 0;
+  double tokens = 0;
+  double recomputed = 0;
+  for (const planner::MicroBatch& micro_batch : plan.micro_batches) {
+    const auto own = static_cast<double>(micro_batch.padded_tokens);
+    bytes = std::max(bytes, micro_batch.predicted_bytes);
+    tokens += own;
+    recomputed += own * micro_batch.recompute_layers.total();
+  }
+  proto.set_predicted_activation_bytes(bytes);
+  if (tokens > 0) {
+    proto.set_recompute_ratio(recomputed / tokens /
+                              work.request.model.layers().total());
+  }
+  return proto;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/planner.h"
+#include "wire/job_spec_proto.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -36,6 +37,30 @@ TEST(CheckedPlanTest, APlanThatHoldsIsSentWithItsGenerationAndStep) {
   EXPECT_EQ(outcome.plan->world(), 2);
   EXPECT_EQ(outcome.plan->policy(), "even");
   EXPECT_EQ(outcome.plan->trained_tokens(), 170);
+}
+
+TEST(CheckedPlanTest, APlanSaysWithWhatItCanBeMadeAgain) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.time.quadratic_ns_per_token2 = 0.25;
+  work.request.time.head_ns_per_token = 3;
+  work.request.cluster.rank_speed = {1, 0.5};
+  const PlanOutcome outcome = MakeCheckedPlan(work, RealPlanner(), RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  PlanWork again = Work(planner::Policy::kEven);
+  again.request.time = *wire::FromProto(outcome.plan->costs());
+  again.request.cluster.rank_speed.assign(outcome.plan->rank_speed().begin(),
+                                          outcome.plan->rank_speed().end());
+  const PlanOutcome same = MakeCheckedPlan(again, RealPlanner(), RealClock());
+  ASSERT_TRUE(same.plan.ok()) << same.plan.status();
+  EXPECT_EQ(same.plan->SerializeAsString(), outcome.plan->SerializeAsString());
+}
+
+TEST(CheckedPlanTest, TheShareOfRecomputedLayersIsSaid) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.options.recompute_layers = 1;  // of 2
+  const PlanOutcome outcome = MakeCheckedPlan(work, RealPlanner(), RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  EXPECT_DOUBLE_EQ(outcome.plan->recompute_ratio(), 0.5);
 }
 
 TEST(CheckedPlanTest, ACorruptedPlanIsReplacedByStaticAndSaysWhy) {

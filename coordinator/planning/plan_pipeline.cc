@@ -51,6 +51,7 @@ planner::PlanRequest PlanPipeline::Request(const StepLengths& lengths) const {
   request.samples = lengths.samples();
   request.run.max_length = spec_.data.max_length;
   request.cluster.ranks_per_node = ranks_per_node_;
+  request.cluster.rank_speed = rank_speeds_;
   request.model = jobspec::ToModelShape(spec_.model);
   request.time = *costs_;
   request.memory = jobspec::ToMemoryModel(spec_.memory);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,6 +32,12 @@ class PlanPipeline {
 
   // Planning begins when costs are known and the ranks agree on the data.
   void SetCosts(const planner::TimeModel& costs) { costs_ = costs; }
+  // For steps whose planning has not begun; a plan says what it was made with.
+  // Empty: all nominal.
+  void SetRankSpeeds(std::vector<double> speeds) {
+    rank_speeds_ = std::move(speeds);
+  }
+  const std::optional<planner::TimeModel>& costs() const { return costs_; }
   void OpenForData() { data_agreed_ = true; }
 
   // INVALID_ARGUMENT: wrong share or bounds. RESOURCE_EXHAUSTED: further ahead
@@ -58,6 +65,7 @@ class PlanPipeline {
   const std::vector<int> ranks_per_node_;
   const int64_t generation_;
   std::optional<planner::TimeModel> costs_;
+  std::vector<double> rank_speeds_;
   bool data_agreed_ = false;
   bool planning_ = false;
   int64_t next_step_ = 0;  // the first that has no plan

@@ -35,9 +35,11 @@ std::vector<int> MicroBatchesOf(const v1::StepPlan& plan, int rank) {
 absl::Status CheckTimes(const v1::StepReport& report) {
   int64_t least =
       std::min({report.reduction_ns(), report.optimizer_ns(), report.step_ns(),
-                report.gate_ns(), report.cpu_ns(), report.padded_tokens()});
+                report.gate_ns(), report.cpu_ns(), report.padded_tokens(),
+                report.update_compute_ns(), report.peak_tensor_bytes()});
   for (const v1::MicroBatchTime& time : report.micro_batches()) {
-    least = std::min({least, time.total_ns(), time.collective_ns()});
+    least = std::min(
+        {least, time.total_ns(), time.collective_ns(), time.compute_ns()});
   }
   if (least >= 0 && std::isfinite(report.loss())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -98,6 +100,8 @@ void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
   summary.set_predicted_imbalance(plan.predicted_imbalance());
   summary.set_padding_ratio(plan.padding_ratio());
   summary.set_policy(plan.policy());
+  summary.set_recompute_ratio(plan.recompute_ratio());
+  summary.set_predicted_activation_bytes(plan.predicted_activation_bytes());
   summary.set_lower_bound_seconds(plan.lower_bound_ns() / kNsPerSecond);
   summary.set_num_micro_batches(plan.micro_batches_size());
   summary.set_highest_degree(highest_degree);
@@ -105,7 +109,7 @@ void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
 
 void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
                         StepFigures* figures) {
-  int64_t slowest_cpu_ns = 0, total_cpu_ns = 0;
+  int64_t slowest_cpu_ns = 0, total_cpu_ns = 0, peak_bytes = 0;
   int32_t lead = reports.front().plan_lead();
   figures->gate_ns = reports.front().gate_ns();
   for (const v1::StepReport& report : reports) {
@@ -114,6 +118,7 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
     slowest_cpu_ns = std::max(slowest_cpu_ns, report.cpu_ns());
     total_cpu_ns += report.cpu_ns();
     lead = std::min(lead, report.plan_lead());
+    peak_bytes = std::max(peak_bytes, report.peak_tensor_bytes());
   }
   const double world = static_cast<double>(reports.size());
   v1::StepSummary& summary = figures->summary;
@@ -122,6 +127,7 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
   summary.set_slowest_cpu_seconds(slowest_cpu_ns / kNsPerSecond);
   summary.set_mean_cpu_seconds(total_cpu_ns / world / kNsPerSecond);
   summary.set_plan_lead(lead);
+  summary.set_peak_tensor_bytes(peak_bytes);
   if (figures->step_ns > 0) {
     summary.set_idle_share(figures->waiting_ns / (world * figures->step_ns));
   }
@@ -174,6 +180,8 @@ void StepTotals::Add(const StepFigures& figures) {
   step_ns_ += figures.step_ns;
   waiting_ns_ += figures.waiting_ns;
   gate_ns_ += figures.gate_ns;
+  prediction_error_seconds_ +=
+      std::abs(summary.predicted_seconds() - summary.step_seconds());
   trained_tokens_ += summary.trained_tokens();
   tokens_ += figures.tokens;
   padded_tokens_ += figures.padded_tokens;
@@ -194,6 +202,9 @@ v1::JobTotals StepTotals::ToProto() const {
   totals.set_steps_with_plan_lead(steps_with_plan_lead_);
   totals.set_steps_after_fourth(steps_after_fourth_);
   totals.set_plans_refused(plans_refused_);
+  totals.set_prediction_error(
+      Ratio(prediction_error_seconds_, totals.step_seconds()));
+  totals.set_cost_drift(cost_drift_);
   return totals;
 }
 

@@ -53,6 +53,7 @@ class StepTotals {
 
   void Add(const StepFigures& figures);
   void CountRefusedPlan() { ++plans_refused_; }
+  void SetCostDrift(double drift) { cost_drift_ = drift; }
   v1::JobTotals ToProto() const;
 
  private:
@@ -67,6 +68,8 @@ class StepTotals {
   int64_t steps_after_fourth_ = 0;
   int64_t steps_with_plan_lead_ = 0;
   int64_t plans_refused_ = 0;
+  double prediction_error_seconds_ = 0;
+  double cost_drift_ = 0;
 };
 
 }  // namespace evenstep::coordinator

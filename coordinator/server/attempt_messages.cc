@@ -1,9 +1,11 @@
 // What agents say of an attempt's ranks; the other half of AttemptSupervisor.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
@@ -15,6 +17,8 @@ namespace {
 
 constexpr size_t kMaxLineBytes = 8 << 10;
 constexpr size_t kMaxMessageBytes = 8 << 10;
+// Computing that is further than this from the first costs is told once.
+constexpr double kDriftBound = 0.25;
 
 google::protobuf::Timestamp Timestamp(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
@@ -167,7 +171,8 @@ void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
     reports.push_back(std::move(report));
   }
   live.reports.erase(step);
-  const auto figures = SummariseStep(*live.pipeline.Find(step), reports);
+  const v1::StepPlan plan = *live.pipeline.Find(step);
+  const auto figures = SummariseStep(plan, reports);
   live.pipeline.Forget(step);
   if (!figures.ok()) {
     parts_.metrics.CountRefusedMessage("step");
@@ -175,12 +180,38 @@ void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
         live, {"REPORTS_DISAGREE", std::string(figures.status().message())});
   }
   live.totals.Add(*figures);
+  RefitCosts(live, plan, reports);
   JobRecord& record = RecordOf(live);
   record.job.set_steps_done(std::max(record.job.steps_done(), step + 1));
   *record.job.mutable_totals() = live.totals.ToProto();
   parts_.book.AddStep(record, figures->summary);
   parts_.metrics.ObserveStep(record.job.job_id(), figures->summary,
                              record.job.totals());
+}
+
+// Steps whose planning begins from now on are planned with what was learned.
+void AttemptSupervisor::RefitCosts(Live& live, const v1::StepPlan& plan,
+                                   const std::vector<v1::StepReport>& reports) {
+  if (!live.spec.refit || !live.pipeline.costs().has_value()) return;
+  if (!live.refit.has_value()) {
+    live.refit.emplace(*live.pipeline.costs(), live.spec.model.layers,
+                       live.attempt.world());
+  }
+  live.refit->Observe(plan, reports);
+  live.pipeline.SetCosts(live.refit->costs());
+  live.pipeline.SetRankSpeeds(live.refit->RankSpeeds());
+  const double drift = live.refit->drift();
+  live.totals.SetCostDrift(drift);
+  const bool far = std::abs(drift) > kDriftBound;
+  if (far == live.drift_told) return;
+  live.drift_told = far;
+  Log(far ? LogLevel::kWarning : LogLevel::kInfo,
+      far ? "costs_drifted" : "costs_back",
+      {{"job", live.attempt.id().job_id()},
+       {"step", plan.step()},
+       {"drift", absl::StrFormat("%+.3f", drift)},
+       {"bound", kDriftBound},
+       {"costs", wire::ToProto(live.refit->costs()).ShortDebugString()}});
 }
 
 void AttemptSupervisor::OnCosts(const std::string& node,

@@ -141,6 +141,8 @@ class AttemptSupervisor {
   void PumpPlans(Live& live);
   void OnPlanned(const v1::AttemptId& id, PlanOutcome outcome);
   void CommitStep(Live& live, int64_t step);
+  void RefitCosts(Live& live, const v1::StepPlan& plan,
+                  const std::vector<v1::StepReport>& reports);
 
   void AddCause(Live& live, Cause cause);
   void EndIfDue(Live& live);

@@ -207,9 +207,14 @@ class CoordinatorTest : public ::testing::Test {
     }
     Settle();
   }
-  void ReportStep(int64_t step) {
+  // `slowness`: computing, against the costs of testing::Costs; 0: not timed.
+  void ReportStep(int64_t step, double slowness = 0) {
+    const v1::StepPlan plan = PlanOf(step);
     for (int rank : {0, 1}) {
-      Say(AgentOf(rank), testing::Step(Id(a_), rank, PlanOf(step)));
+      v1::AgentMessage message = testing::Step(Id(a_), rank, plan);
+      testing::TimeComputing(plan, slowness,
+                             message.mutable_step()->mutable_report());
+      Say(AgentOf(rank), message);
     }
     Settle();
   }

@@ -53,6 +53,37 @@ TEST_F(CoordinatorTest, EveryNodeGetsEveryPlanOnceInOrder) {
   }
 }
 
+TEST_F(CoordinatorTest, LaterPlansAreMadeWithCostsThatFollowTheReports) {
+  StartJob("job", 12);
+  const double first = PlanOf(0).costs().linear_ns_per_token();
+  for (int64_t step = 0; step < 8; ++step) {
+    SendLengths(step + 4);
+    ReportStep(step, /*slowness=*/1.8);
+  }
+  EXPECT_EQ(PlanOf(3).costs().linear_ns_per_token(), first)
+      << "a plan that was made already";
+  EXPECT_NEAR(PlanOf(11).costs().linear_ns_per_token() / first, 1.8, 0.1);
+  EXPECT_NEAR(Get("job").totals().cost_drift(), 0.8, 0.01);
+  EXPECT_EQ(Get("job").costs().linear_ns_per_token(), first);
+}
+
+TEST_F(CoordinatorTest, AJobMayKeepItsCosts) {
+  a_ = Join("a");
+  b_ = Join("b");
+  v1::SubmitRequest request = testing::SmallJob("job", 2, 12);
+  request.mutable_spec()->set_keep_costs(true);
+  ASSERT_TRUE(coordinator_->Submit(request).ok());
+  Settle();
+  StartRanks();
+  for (int64_t step = 0; step < 8; ++step) {
+    SendLengths(step + 4);
+    ReportStep(step, /*slowness=*/1.8);
+  }
+  EXPECT_EQ(PlanOf(11).costs().linear_ns_per_token(),
+            PlanOf(0).costs().linear_ns_per_token());
+  EXPECT_EQ(Get("job").totals().cost_drift(), 0);
+}
+
 TEST_F(CoordinatorTest, ASubmitIsIdempotentAndAnotherSpecIsRefused) {
   Submit("job");
   const auto again = coordinator_->Submit(testing::SmallJob("job", 2, 6));

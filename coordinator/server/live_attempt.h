@@ -5,6 +5,7 @@
 // live. Plain data, used by the supervisor only.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/jobs/attempt.h"
+#include "coordinator/planning/cost_refit.h"
 #include "coordinator/planning/plan_pipeline.h"
 #include "coordinator/planning/step_summary.h"
 #include "evenstep/v1/agent.pb.h"
@@ -41,6 +43,9 @@ struct LiveAttempt {
   std::map<int64_t, std::map<int, v1::StepReport>> reports;
   // Generation's costs once known; empty before.
   v1::CoordinatorMessage costs;
+  // Since the costs are known, unless the job keeps to them.
+  std::optional<CostRefit> refit;
+  bool drift_told = false;
 
   absl::Duration start_deadline = absl::InfiniteDuration();
   bool stopping = false;

@@ -83,6 +83,15 @@ Metrics::Metrics(absl::string_view version)
                                    "Gate exit to gate exit")),
       step_predicted_(AddGauges("evenstep_step_predicted_seconds",
                                 "Predicted time of the last step")),
+      prediction_error_(
+          AddGauges("evenstep_step_prediction_error_ratio",
+                    "|predicted - measured| step time / step time, attempt")),
+      cost_drift_(AddGauges("evenstep_cost_drift_ratio",
+                            "Computing in the last steps, measured / by the "
+                            "first costs, - 1")),
+      memory_(AddGauges("evenstep_step_memory_bytes",
+                        "Last step: activations by the plan (predicted), live "
+                        "tensors (measured); 0 where not known")),
       imbalance_(AddGauges("evenstep_step_imbalance_ratio",
                            "Last step: 1 - mean busy time / step time by the "
                            "plan (predicted), idle share (measured)")),
@@ -111,6 +120,12 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
   JobSeries series;
   series.step_duration = &step_duration_.Add(labels, StepBuckets());
   series.step_predicted = &step_predicted_.Add(labels);
+  series.prediction_error = &prediction_error_.Add(labels);
+  series.cost_drift = &cost_drift_.Add(labels);
+  series.memory_predicted =
+      &memory_.Add({{"job", job_id}, {"kind", "predicted"}});
+  series.memory_measured =
+      &memory_.Add({{"job", job_id}, {"kind", "measured"}});
   series.imbalance_predicted =
       &imbalance_.Add({{"job", job_id}, {"kind", "predicted"}});
   series.imbalance_measured =
@@ -127,6 +142,10 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
 void Metrics::Remove(const JobSeries& series) {
   step_duration_.Remove(series.step_duration);
   step_predicted_.Remove(series.step_predicted);
+  prediction_error_.Remove(series.prediction_error);
+  cost_drift_.Remove(series.cost_drift);
+  memory_.Remove(series.memory_predicted);
+  memory_.Remove(series.memory_measured);
   imbalance_.Remove(series.imbalance_predicted);
   imbalance_.Remove(series.imbalance_measured);
   coordination_share_.Remove(series.coordination_share);
@@ -143,6 +162,11 @@ void Metrics::ObserveStep(const std::string& job_id,
   JobSeries& series = SeriesOf(job_id);
   series.step_duration->Observe(step.step_seconds());
   series.step_predicted->Set(step.predicted_seconds());
+  series.prediction_error->Set(totals.prediction_error());
+  series.cost_drift->Set(totals.cost_drift());
+  series.memory_predicted->Set(
+      static_cast<double>(step.predicted_activation_bytes()));
+  series.memory_measured->Set(static_cast<double>(step.peak_tensor_bytes()));
   series.imbalance_predicted->Set(step.predicted_imbalance());
   series.imbalance_measured->Set(step.idle_share());
   series.coordination_share->Set(totals.coordination_share());

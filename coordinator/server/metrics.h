@@ -65,6 +65,10 @@ class Metrics {
   struct JobSeries {
     prometheus::Histogram* step_duration;
     prometheus::Gauge* step_predicted;
+    prometheus::Gauge* prediction_error;
+    prometheus::Gauge* cost_drift;
+    prometheus::Gauge* memory_predicted;
+    prometheus::Gauge* memory_measured;
     prometheus::Gauge* imbalance_predicted;
     prometheus::Gauge* imbalance_measured;
     prometheus::Gauge* coordination_share;
@@ -97,6 +101,9 @@ class Metrics {
   Counters& rpcs_;
   Histograms& step_duration_;
   Gauges& step_predicted_;
+  Gauges& prediction_error_;
+  Gauges& cost_drift_;
+  Gauges& memory_;
   Gauges& imbalance_;
   Gauges& coordination_share_;
   Gauges& padding_ratio_;

@@ -3,6 +3,12 @@
 #include "wire/job_spec_proto.h"
 
 namespace evenstep::coordinator::testing {
+namespace {
+
+constexpr int64_t kFixedNs = 1000;
+constexpr double kNsPerToken = 100;
+
+}  // namespace
 
 v1::SubmitRequest SmallJob(const std::string& job_id, int ranks,
                            int64_t steps) {
@@ -52,8 +58,8 @@ v1::AgentMessage Data(const v1::AttemptId& id, int rank) {
 
 v1::AgentMessage Costs(const v1::AttemptId& id) {
   planner::TimeModel costs;
-  costs.micro_batch_fixed_ns = 1000;
-  costs.linear_ns_per_token = 100;
+  costs.micro_batch_fixed_ns = kFixedNs;
+  costs.linear_ns_per_token = kNsPerToken;
   v1::AgentMessage message;
   *message.mutable_costs()->mutable_attempt() = id;
   *message.mutable_costs()->mutable_costs() = wire::ToProto(costs);
@@ -105,6 +111,19 @@ v1::AgentMessage Step(const v1::AttemptId& id, int rank,
   report->set_trained_tokens(plan.trained_tokens());
   report->set_plan_lead(1);
   return message;
+}
+
+void TimeComputing(const v1::StepPlan& plan, double slowness,
+                   v1::StepReport* report) {
+  for (v1::MicroBatchTime& time : *report->mutable_micro_batches()) {
+    const v1::MicroBatch& micro_batch = plan.micro_batches(time.index());
+    double tokens = 0;
+    for (const int64_t length : micro_batch.lengths()) {
+      tokens += static_cast<double>(length);
+    }
+    const double ns = kFixedNs + kNsPerToken * tokens / micro_batch.degree();
+    time.set_compute_ns(static_cast<int64_t>(slowness * ns));
+  }
 }
 
 v1::AgentMessage Log(const v1::AttemptId& id, int rank,

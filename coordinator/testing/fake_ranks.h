@@ -29,6 +29,9 @@ v1::AgentMessage Started(const v1::AttemptId& id, int rank);
 // Times of the rank's micro-batches in `plan`; one plan held beyond the step.
 v1::AgentMessage Step(const v1::AttemptId& id, int rank,
                       const v1::StepPlan& plan);
+// Fills in what the rank computed: by the costs of Costs, times `slowness`.
+void TimeComputing(const v1::StepPlan& plan, double slowness,
+                   v1::StepReport* report);
 v1::AgentMessage Log(const v1::AttemptId& id, int rank,
                      const std::string& text);
 v1::AgentMessage CleanExit(const v1::AttemptId& id, int rank, int64_t steps);

@@ -15,6 +15,8 @@ namespace evenstep::cli {
 namespace {
 
 constexpr char kTextPrefix[] = "text:";
+// `--costs profile` asks for the stored profile of the model.
+constexpr char kProfileWord[] = "profile";
 // More ranks than this would want a larger batch and model.
 constexpr int kMostDefaultRanks = 4;
 constexpr char kTokensPerRank[] = "memory.tokens_per_rank";
@@ -101,7 +103,9 @@ absl::Status AddOverrides(const LocalCommand& command, int num_cores,
   if (!command.policy.empty()) {
     overrides->push_back("policy=" + command.policy);
   }
-  if (!command.costs.empty()) {
+  if (command.costs == kProfileWord) {
+    overrides->push_back("costs=profile");
+  } else if (!command.costs.empty()) {
     EVENSTEP_ASSIGN_OR_RETURN(std::string path, AbsolutePath(command.costs));
     overrides->push_back("costs=" + path);
   }

@@ -59,6 +59,12 @@ struct StepSummary {
   int highest_degree = 0;
   double slowest_cpu_seconds = 0;
   double mean_cpu_seconds = 0;
+  // Of activations, on the rank that holds most; 0 where the job's memory is
+  // given in tokens.
+  int64_t predicted_activation_bytes = 0;
+  // Live tensors, states included, the most over ranks; 0 where not measured.
+  int64_t peak_tensor_bytes = 0;
+  double recompute_ratio = 0;  // share of layers, over all tokens
 };
 
 // Sums over the committed steps of the present or last attempt.
@@ -71,6 +77,8 @@ struct Totals {
   int64_t steps_with_plan_lead = 0;
   int64_t steps_after_fourth = 0;
   int64_t plans_refused = 0;
+  double prediction_error = 0;  // sum of |predicted - measured| / step_seconds
+  double cost_drift = 0;        // of computing, against the first costs
 };
 
 // What the length index of the job's data says.
@@ -95,6 +103,7 @@ struct Costs {
   };
   std::vector<Collective> collective;
   int64_t step_fixed_ns = 0;
+  double head_ns_per_token = 0;
 };
 
 struct Job {

@@ -74,6 +74,9 @@ class Communicator {
 
   // Wall time spent inside collectives so far, in nanoseconds.
   virtual int64_t collective_ns() const = 0;
+  // CPU time of the calling threads inside collectives so far; 0 where the back
+  // end does not count it.
+  virtual int64_t collective_cpu_ns() const { return 0; }
 };
 
 }  // namespace evenstep::trainer

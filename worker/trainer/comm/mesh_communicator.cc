@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
+#include "worker/trainer/comm/thread_cpu.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -21,20 +22,27 @@ constexpr int64_t kOneRoundBytes = 64 << 10;
 
 using Clock = std::chrono::steady_clock;
 
-// Adds the life of the scope to a counter.
+// Adds the life of the scope to two counters: by the wall and by the CPU of
+// this thread.
 class ScopedTimer {
  public:
-  explicit ScopedTimer(std::atomic<int64_t>* total_ns)
-      : total_ns_(total_ns), start_(Clock::now()) {}
+  ScopedTimer(std::atomic<int64_t>* total_ns, std::atomic<int64_t>* cpu_ns)
+      : total_ns_(total_ns),
+        cpu_ns_(cpu_ns),
+        start_(Clock::now()),
+        start_cpu_ns_(ThreadCpuNs()) {}
   ~ScopedTimer() {
     *total_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(
                       Clock::now() - start_)
                       .count();
+    *cpu_ns_ += ThreadCpuNs() - start_cpu_ns_;
   }
 
  private:
   std::atomic<int64_t>* const total_ns_;
+  std::atomic<int64_t>* const cpu_ns_;
   const Clock::time_point start_;
+  const int64_t start_cpu_ns_;
 };
 
 struct Sum {
@@ -87,6 +95,7 @@ class MeshCommunicator : public Communicator {
   int rank() const override { return exchange_->rank(); }
   int size() const override { return exchange_->size(); }
   int64_t collective_ns() const override { return collective_ns_; }
+  int64_t collective_cpu_ns() const override { return collective_cpu_ns_; }
 
   absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
                          void* recv,
@@ -154,6 +163,7 @@ class MeshCommunicator : public Communicator {
 
   const std::unique_ptr<Exchange> exchange_;
   std::atomic<int64_t> collective_ns_ = 0;
+  std::atomic<int64_t> collective_cpu_ns_ = 0;
   std::vector<std::byte> scratch_;
   mutable absl::Mutex mutex_;
   absl::Status state_ ABSL_GUARDED_BY(mutex_);
@@ -162,7 +172,7 @@ class MeshCommunicator : public Communicator {
 template <typename Body>
 absl::Status MeshCommunicator::Timed(const Body& body) {
   EVENSTEP_RETURN_IF_ERROR(state());
-  ScopedTimer timer(&collective_ns_);
+  ScopedTimer timer(&collective_ns_, &collective_cpu_ns_);
   absl::Status status = body();
   if (status.ok()) return status;
   return Break(std::move(status));

@@ -66,6 +66,9 @@ class TwoMemoryCommunicator : public Communicator {
     host_->Abort(why);
     device_->Abort(why);
   }
+  int64_t collective_cpu_ns() const override {
+    return host_->collective_cpu_ns() + device_->collective_cpu_ns();
+  }
   int64_t collective_ns() const override {
     return host_->collective_ns() + device_->collective_ns();
   }

@@ -61,6 +61,9 @@ class WrappedCommunicator : public Communicator {
   absl::Status Barrier() override;
   void Abort(absl::string_view why) override { inner_->Abort(why); }
   int64_t collective_ns() const override { return inner_->collective_ns(); }
+  int64_t collective_cpu_ns() const override {
+    return inner_->collective_cpu_ns();
+  }
 
  protected:
   // Does the call by `run`, which is called once at most.

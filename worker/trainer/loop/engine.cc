@@ -120,8 +120,7 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
 }
 
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
-                                                      const Engine& engine,
-                                                      const Clock& clock) {
+                                                      const Engine& engine) {
   MeasureOptions options;
   options.model = jobspec::ToModelShape(setup.spec.model);
   options.vocab = setup.spec.model.vocab;
@@ -131,7 +130,7 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(
         costs, MeasureCosts(options, {engine.model.get(), engine.runner.get(),
-                                      engine.groups, &clock,
+                                      engine.groups,
                                       ShardedOver(setup.spec, engine.groups)}));
     return absl::OkStatus();
   }));

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
 #include "planner/request.h"
 #include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/group_tree.h"
@@ -39,8 +38,7 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
 
 // Collective over the world. The job's state does not change.
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
-                                                      const Engine& engine,
-                                                      const Clock& clock);
+                                                      const Engine& engine);
 
 }  // namespace evenstep::trainer
 

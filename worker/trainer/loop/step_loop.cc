@@ -11,6 +11,7 @@
 #include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/suspects.h"
+#include "worker/trainer/parallel/compute_timer.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -117,6 +118,8 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
   }
 
   const absl::Duration begin = parts_.clock->Monotonic();
+  const ComputeTimer timer(engine_.runner->compute_clock(),
+                           engine_.groups->world());
   const auto update = engine_.optimizer->Update(step);
   if (absl::IsFailedPrecondition(update.status())) {
     // Every rank's own part was finite: the sum has overflowed, on all ranks.
@@ -128,7 +131,8 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
                       step);
   }
   recorder_.Ran(step, result, *update,
-                absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin));
+                {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin),
+                 timer.ElapsedNs()});
   return absl::OkStatus();
 }
 

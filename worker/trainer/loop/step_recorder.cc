@@ -73,7 +73,7 @@ absl::Status StepRecorder::GateExit(int64_t gate_ns, int plan_lead) {
 }
 
 void StepRecorder::Ran(int64_t step, const StepResult& result,
-                       const UpdateResult& update, int64_t optimizer_ns) {
+                       const UpdateResult& update, const UpdateTime& time) {
   evenstep::v1::StepReport report;
   report.set_generation(setup_->generation);
   report.set_step(step);
@@ -83,9 +83,11 @@ void StepRecorder::Ran(int64_t step, const StepResult& result,
     time->set_index(micro_batch.index);
     time->set_total_ns(micro_batch.total_ns);
     time->set_collective_ns(micro_batch.collective_ns);
+    time->set_compute_ns(micro_batch.compute_ns);
   }
   report.set_reduction_ns(result.reduction_ns);
-  report.set_optimizer_ns(optimizer_ns);
+  report.set_optimizer_ns(time.total_ns);
+  report.set_update_compute_ns(result.reduction_compute_ns + time.compute_ns);
   report.set_gate_ns(gate_ns_);
   report.set_loss(result.loss);
   report.set_trained_tokens(result.trained_tokens);

@@ -22,6 +22,12 @@
 
 namespace evenstep::trainer {
 
+// Clipping and the optimizer update.
+struct UpdateTime {
+  int64_t total_ns = 0;    // wall time
+  int64_t compute_ns = 0;  // by the compute clock
+};
+
 class StepRecorder {
  public:
   // `agent` and `clock` outlive the recorder. Rank 0 starts the loss curve in
@@ -35,7 +41,7 @@ class StepRecorder {
   absl::Status GateExit(int64_t gate_ns, int plan_lead);
   // The step has run here, and its update is made.
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
-           int64_t optimizer_ns);
+           const UpdateTime& time);
   // Makes the loss curve durable.
   void Finish();
 

@@ -13,6 +13,7 @@
 #include "worker/trainer/loop/step_recorder.h"
 #include "worker/trainer/loop/training_data.h"
 #include "worker/trainer/loop/weights.h"
+#include "worker/trainer/profile/profile_key.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -25,12 +26,21 @@ absl::StatusOr<TrainingData> OpenData(const TrainParts& parts) {
   return data;
 }
 
-// All ranks measure together; rank 0's numbers are the job's.
+// All ranks measure together; rank 0's numbers are the job's. Costs of a
+// profile are good only where they were measured.
 absl::Status MeasureCostsIfNotGiven(const TrainParts& parts,
                                     const Engine& engine) {
-  if (parts.setup.spec.costs.has_value()) return absl::OkStatus();
+  const jobspec::JobSpec& spec = parts.setup.spec;
+  if (!spec.profile.empty()) {
+    return WithReason(
+        CheckProfileKey(
+            spec.profile,
+            LocalProfileKey(spec, {parts.setup.device, parts.setup.threads})),
+        FailureReason::kStartFailed, kNoStep);
+  }
+  if (spec.costs.has_value()) return absl::OkStatus();
   const absl::Duration begin = parts.clock->Monotonic();
-  auto costs = MeasureEngineCosts(parts.setup, engine, *parts.clock);
+  auto costs = MeasureEngineCosts(parts.setup, engine);
   if (!costs.ok()) {
     return WithReason(costs.status(), FailureReason::kStartFailed, kNoStep);
   }

@@ -86,6 +86,8 @@ StepRunner::StepRunner(Model* model, StepGroups groups,
     : model_(model),
       groups_(std::move(groups)),
       options_(options),
+      compute_clock_(
+          ComputeClockFor(model->parameters().front().value.device())),
       gradients_(model->parameters()) {}
 
 absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
@@ -107,12 +109,14 @@ absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
     result.micro_batches.push_back(done);
   }
   const int64_t before_ns = groups_.world->collective_ns();
+  const ComputeTimer timer(compute_clock_, *groups_.world);
   EVENSTEP_RETURN_IF_ERROR(ReduceTotals(plan, &result));
   // All ranks know the same total, so all leave the gradients alone or none.
   if (result.not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
   result.reduction_ns = groups_.world->collective_ns() - before_ns;
   result.peak_tensor_bytes =
       std::max(result.peak_tensor_bytes, memory.peak_bytes());
+  result.reduction_compute_ns = timer.ElapsedNs();
   return result;
 }
 
@@ -127,6 +131,7 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
       Communicator * group,
       groups_.find(micro_batch.first_rank, micro_batch.degree));
   const int64_t before_ns = group->collective_ns();
+  const ComputeTimer timer(compute_clock_, *group);
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
                             ReadSamples(micro_batch, read));
   EVENSTEP_ASSIGN_OR_RETURN(const SequenceLayout layout, LayoutOf(micro_batch));
@@ -150,6 +155,7 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   result.padded_tokens = shard.tokens_T.size(0);
   result.activation_bytes = memory.peak_bytes() - bytes_before;
   result.collective_ns = group->collective_ns() - before_ns;
+  result.compute_ns = timer.ElapsedNs();
   result.total_ns = NowNs() - start_ns;
   return result;
 }

@@ -17,6 +17,7 @@
 #include "data/dataset.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/model/model.h"
+#include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/parallel/gradient_buffer.h"
 #include "worker/trainer/parallel/step_groups.h"
 #include "worker/trainer/parallel/ulysses.h"
@@ -38,6 +39,7 @@ struct MicroBatchResult {
   bool gradient_not_finite = false;
   int64_t total_ns = 0;       // wall time, collectives included
   int64_t collective_ns = 0;  // wall time inside its collectives
+  int64_t compute_ns = 0;     // outside them, by the compute clock
   int64_t padded_tokens = 0;  // tokens that this rank worked on
   // The most that tensors held beside what lived before; 0 where bytes are not
   // counted (model/tensor_memory.h).
@@ -49,8 +51,10 @@ struct MicroBatchResult {
 struct StepResult {
   double loss = 0;  // mean over trained tokens
   int64_t trained_tokens = 0;
-  int64_t not_finite = 0;     // above 0: no rank may update
-  int64_t reduction_ns = 0;   // wall time inside the reduction's collectives
+  int64_t not_finite = 0;    // above 0: no rank may update
+  int64_t reduction_ns = 0;  // wall time inside the reduction's collectives
+  // The reduction outside them, by the compute clock (compute_timer.h).
+  int64_t reduction_compute_ns = 0;
   int64_t padded_tokens = 0;  // own, over all micro-batches
   // The most that the rank's tensors held at once; 0 where it is not counted.
   int64_t peak_tensor_bytes = 0;
@@ -88,12 +92,16 @@ class StepRunner {
   // Sums gradients over the world and does nothing else: for measuring.
   absl::Status ReduceGradients();
 
+  // By which this rank's computing is timed.
+  ComputeClock compute_clock() const { return compute_clock_; }
+
  private:
   absl::Status ReduceTotals(const wire::StepPlan& plan, StepResult* result);
 
   Model* const model_;
   const StepGroups groups_;
   const StepRunnerOptions options_;
+  const ComputeClock compute_clock_;
   GradientBuffer gradients_;
 };
 

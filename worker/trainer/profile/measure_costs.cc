@@ -7,8 +7,8 @@
 #include <functional>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/profile/fit_costs.h"
 
 namespace evenstep::trainer {
@@ -19,29 +19,26 @@ constexpr int64_t kLargeExchangeBytes = 4 << 20;
 // Exchanges and updates are short: more of them steady the median.
 constexpr int kShortRepeats = 5;
 
-using Timed = std::function<absl::Status()>;
+// What one call cost a rank.
+struct CallCost {
+  double compute_ns = 0;
+  double collective_ns = 0;
+};
+using Timed = std::function<absl::StatusOr<CallCost>()>;
 
-// One warm-up, then the median time of `repeats` calls, in nanoseconds.
-absl::StatusOr<double> MedianNs(const Clock& clock, int repeats,
-                                const Timed& timed) {
-  EVENSTEP_RETURN_IF_ERROR(timed());
-  std::vector<double> times;
+// One warm-up, then the median of what the rank computed in `repeats` calls,
+// and its least time in collectives: more was waiting for a late peer.
+absl::StatusOr<CallCost> Typical(int repeats, const Timed& timed) {
+  EVENSTEP_RETURN_IF_ERROR(timed().status());
+  std::vector<double> compute;
+  std::vector<double> collectives;
   for (int i = 0; i < repeats; ++i) {
-    const absl::Duration begin = clock.Monotonic();
-    EVENSTEP_RETURN_IF_ERROR(timed());
-    times.push_back(absl::ToDoubleNanoseconds(clock.Monotonic() - begin));
+    EVENSTEP_ASSIGN_OR_RETURN(const CallCost cost, timed());
+    compute.push_back(cost.compute_ns);
+    collectives.push_back(cost.collective_ns);
   }
-  return Median(std::move(times));
-}
-
-// A document of made-up tokens: what they are does not change the cost.
-data::SampleTokens MadeUpSample(int64_t tokens, int vocab) {
-  data::SampleTokens sample;
-  for (int64_t i = 0; i < tokens; ++i) {
-    sample.tokens.push_back(static_cast<int32_t>((i * 31) % vocab));
-    sample.targets.push_back(static_cast<int32_t>((i * 31 + 31) % vocab));
-  }
-  return sample;
+  return CallCost{Median(std::move(compute)),
+                  *std::min_element(collectives.begin(), collectives.end())};
 }
 
 absl::StatusOr<ComputePoint> MeasureCompute(const MeasureOptions& options,
@@ -55,10 +52,14 @@ absl::StatusOr<ComputePoint> MeasureCompute(const MeasureOptions& options,
   const data::SampleTokens sample = MadeUpSample(tokens, options.vocab);
   const SampleReader read = [&sample](int64_t) { return sample; };
   EVENSTEP_ASSIGN_OR_RETURN(
-      const double ns, MedianNs(*parts.clock, options.repeats, [&] {
-        return parts.runner->RunMicroBatch(micro_batch, read, tokens).status();
+      const CallCost cost,
+      Typical(options.repeats, [&]() -> absl::StatusOr<CallCost> {
+        EVENSTEP_ASSIGN_OR_RETURN(
+            const MicroBatchResult done,
+            parts.runner->RunMicroBatch(micro_batch, read, tokens));
+        return CallCost{static_cast<double>(done.compute_ns), 0};
       }));
-  return ComputePoint{tokens, std::max(ns, 1.0)};
+  return ComputePoint{tokens, std::max(cost.compute_ns, 1.0)};
 }
 
 absl::StatusOr<ComputeCosts> MeasureAllCompute(const MeasureOptions& options,
@@ -84,18 +85,22 @@ int BytesPerElement(const Model& model) {
   return static_cast<int>(model.parameters().front().value.element_size());
 }
 
-absl::StatusOr<AllToAllPoint> MeasureExchange(const Clock& clock,
-                                              Communicator& group,
+absl::StatusOr<AllToAllPoint> MeasureExchange(Communicator& group,
                                               int64_t bytes) {
   const int64_t share = bytes / group.size();
   const std::vector<int64_t> counts(group.size(), share);
   std::vector<char> send(share * group.size(), 1);
   std::vector<char> recv(send.size());
   EVENSTEP_ASSIGN_OR_RETURN(
-      const double ns, MedianNs(clock, kShortRepeats, [&] {
-        return group.AllToAllv(send.data(), counts, recv.data(), counts);
+      const CallCost cost,
+      Typical(kShortRepeats, [&]() -> absl::StatusOr<CallCost> {
+        const int64_t before_ns = group.collective_ns();
+        EVENSTEP_RETURN_IF_ERROR(
+            group.AllToAllv(send.data(), counts, recv.data(), counts));
+        return CallCost{0,
+                        static_cast<double>(group.collective_ns() - before_ns)};
       }));
-  return AllToAllPoint{static_cast<int64_t>(send.size()), ns};
+  return AllToAllPoint{static_cast<int64_t>(send.size()), cost.collective_ns};
 }
 
 // Groups are walked in the tree's order, which is the same on all ranks.
@@ -108,12 +113,10 @@ absl::Status MeasureCollectives(const MeasureOptions& options,
        TreeBlocks(groups.rank(), groups.world_size())) {
     EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
                               groups.GroupFor(block.first_rank, block.degree));
-    EVENSTEP_ASSIGN_OR_RETURN(
-        AllToAllPoint small,
-        MeasureExchange(*parts.clock, *group, kSmallExchangeBytes));
-    EVENSTEP_ASSIGN_OR_RETURN(
-        AllToAllPoint large,
-        MeasureExchange(*parts.clock, *group, kLargeExchangeBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(AllToAllPoint small,
+                              MeasureExchange(*group, kSmallExchangeBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(AllToAllPoint large,
+                              MeasureExchange(*group, kLargeExchangeBytes));
     const AllToAllCosts fit = FitAllToAll(small, large);
     latencies.push_back(fit.latency_ns);
     costs->collective.push_back(
@@ -138,16 +141,33 @@ std::vector<NamedParameter> ScratchParameters(const Model& model) {
   return scratch;
 }
 
+}  // namespace
+
+data::SampleTokens MadeUpSample(int64_t tokens, int vocab) {
+  data::SampleTokens sample;
+  for (int64_t i = 0; i < tokens; ++i) {
+    sample.tokens.push_back(static_cast<int32_t>((i * 31) % vocab));
+    sample.targets.push_back(static_cast<int32_t>((i * 31 + 31) % vocab));
+  }
+  return sample;
+}
+
 absl::StatusOr<double> MeasureStepFixed(const MeasuredParts& parts) {
   AdamW optimizer(ScratchParameters(*parts.model), AdamWOptions(),
                   parts.sharded_over);
-  return MedianNs(*parts.clock, kShortRepeats, [&]() -> absl::Status {
-    EVENSTEP_RETURN_IF_ERROR(parts.runner->ReduceGradients());
-    return optimizer.Update(0).status();
-  });
+  const Communicator& world = parts.groups->world();
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const CallCost cost,
+      Typical(kShortRepeats, [&]() -> absl::StatusOr<CallCost> {
+        const int64_t before_ns = world.collective_ns();
+        const ComputeTimer timer(parts.runner->compute_clock(), world);
+        EVENSTEP_RETURN_IF_ERROR(parts.runner->ReduceGradients());
+        EVENSTEP_RETURN_IF_ERROR(optimizer.Update(0).status());
+        return CallCost{static_cast<double>(timer.ElapsedNs()),
+                        static_cast<double>(world.collective_ns() - before_ns)};
+      }));
+  return cost.compute_ns + cost.collective_ns;
 }
-
-}  // namespace
 
 std::vector<int64_t> MeasuredSizes(const MeasureOptions& options) {
   const int64_t cap = std::max<int64_t>(1, options.tokens_per_rank);

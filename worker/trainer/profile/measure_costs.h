@@ -5,7 +5,9 @@
 // names no costs: one document of 512 and of 4,096 tokens at degree 1 and a
 // very small one (so that the fixed cost separates), a small and a large
 // all-to-all in every group of the rank, and a reduction with an optimizer
-// update on scratch parameters. Medians of a few repeats after a warm-up.
+// update on scratch parameters. Computing by the compute clock
+// (parallel/compute_timer.h), medians of a few repeats after a warm-up;
+// collectives by the wall, the least of the repeats.
 // Parameters and optimizer states of the job are never changed; gradients mean
 // nothing afterwards. Main thread only.
 
@@ -14,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/clock.h"
+#include "data/dataset.h"
 #include "planner/request.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/model/model.h"
@@ -39,7 +41,6 @@ struct MeasuredParts {
   const Model* model;
   StepRunner* runner;
   const GroupTree* groups;
-  const Clock* clock;
   Communicator* sharded_over = nullptr;  // as the job's optimizer
 };
 
@@ -48,6 +49,12 @@ struct MeasuredParts {
 // and of collectives are passed on.
 absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
                                                 const MeasuredParts& parts);
+
+// Collective over the world: a reduction and an update of scratch parameters.
+absl::StatusOr<double> MeasureStepFixed(const MeasuredParts& parts);
+
+// A document of made-up tokens: what they are does not change the cost.
+data::SampleTokens MadeUpSample(int64_t tokens, int vocab);
 
 // Sizes that are measured under a memory of `tokens_per_rank`: ascending,
 // distinct, none above it.

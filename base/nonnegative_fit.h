@@ -1,0 +1,52 @@
+#ifndef EVENSTEP_BASE_NONNEGATIVE_FIT_H_
+#define EVENSTEP_BASE_NONNEGATIVE_FIT_H_
+
+// Least squares with no coefficient below zero, for a handful of coefficients.
+// Observations are folded into the normal equations one by one, so the same
+// type serves a fit over a list of points and a recursive fit that forgets:
+//
+//   NormalEquations equations(2);
+//   equations.Scale(0.95);             // what was seen before counts less
+//   equations.Add({1, tokens}, time);  // one more observation
+//   std::vector<double> costs = SolveNonnegative(equations);
+//
+// Pure arithmetic in a fixed order: the same observations give the same bits.
+// Plain values, not thread-safe.
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace evenstep {
+
+// The sums of x xT and x y over weighted observations y = x . coefficients.
+class NormalEquations {
+ public:
+  explicit NormalEquations(int num_coefficients)
+      : size_(num_coefficients),
+        left_(num_coefficients * num_coefficients),
+        right_(num_coefficients) {}
+
+  // `x` has one value per coefficient.
+  void Add(absl::Span<const double> x, double y, double weight = 1);
+  // Multiplies the weight of everything that was added.
+  void Scale(double factor);
+
+  int size() const { return size_; }
+  double left(int row, int col) const { return left_[row * size_ + col]; }
+  double right(int row) const { return right_[row]; }
+
+ private:
+  int size_;
+  std::vector<double> left_;
+  std::vector<double> right_;
+};
+
+// The coefficients of the least squared error among those that are not
+// negative (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter
+// 23). A coefficient of which the observations say nothing is 0.
+std::vector<double> SolveNonnegative(const NormalEquations& equations);
+
+}  // namespace evenstep
+
+#endif  // EVENSTEP_BASE_NONNEGATIVE_FIT_H_

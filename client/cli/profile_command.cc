@@ -1,0 +1,202 @@
+#include "client/cli/profile_command.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+#include "client/cli/format_value.h"
+#include "client/cli/job_source.h"
+#include "client/cli/local/child_process.h"
+#include "client/cli/local/result_folder.h"
+#include "client/cli/table.h"
+#include "jobspec/job_spec.h"
+
+namespace evenstep::cli {
+namespace {
+
+using jobspec::ProfilePoint;
+
+constexpr int64_t kMaxProfileBytes = 1 << 20;
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+constexpr absl::Duration kStopGrace = absl::Seconds(2);
+constexpr double kNsPerMs = 1e6;
+
+absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
+  EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job,
+                            ReadJob(command.file, command.preset));
+  jobspec::ParseOptions options;
+  options.name = job.file_name;
+  options.base_dir = job.base_dir;
+  options.overrides = command.overrides;
+  options.costs = jobspec::CostsWanted::kLeaveOut;
+  return jobspec::ParseJobFile(job.job_file, options);
+}
+
+// As many as the job has, one core each.
+int ChooseRanks(const ProfileCommand& command, const jobspec::JobSpec& spec) {
+  if (command.ranks.has_value()) return *command.ranks;
+  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(spec.ranks, 1, std::max(1, num_cores));
+}
+
+ChildOptions TrainerOptions(const Environment& environment,
+                            const ProfileCommand& command,
+                            const std::string& folder, int ranks) {
+  ChildOptions options;
+  options.launcher = environment.bin_dir + "/evenstep";
+  options.program = environment.bin_dir + "/evenstep-trainer";
+  options.log_path = folder + "/log";
+  options.arguments = {"profile",
+                       "--job",
+                       folder + "/job.yaml",
+                       "--out",
+                       folder + "/profile.yaml",
+                       "--ranks",
+                       absl::StrCat(ranks),
+                       "--repeats",
+                       absl::StrCat(command.repeats)};
+  return options;
+}
+
+// CANCELLED on Ctrl-C.
+absl::Status WaitFor(ChildProcess& trainer, const std::stop_token& stop) {
+  while (!trainer.Ended()) {
+    if (stop.stop_requested()) {
+      trainer.Terminate();
+      trainer.WaitOrKill(kStopGrace);
+      return absl::CancelledError("interrupted");
+    }
+    absl::SleepFor(kPollInterval);
+  }
+  const std::string end = *trainer.Ended();
+  if (end == "ended with exit status 0") return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the profiling trainer ", end, ":\n", trainer.LogTail()));
+}
+
+absl::StatusOr<jobspec::Profile> Measure(const Environment& environment,
+                                         const ProfileCommand& command,
+                                         const jobspec::JobSpec& spec,
+                                         int ranks) {
+  EVENSTEP_ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::Make());
+  EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.path() + "/job.yaml",
+                                               jobspec::FormatJobFile(spec)));
+  EVENSTEP_ASSIGN_OR_RETURN(ChildProcess trainer,
+                            ChildProcess::Start(TrainerOptions(
+                                environment, command, folder.path(), ranks)));
+  EVENSTEP_RETURN_IF_ERROR(WaitFor(trainer, environment.interrupted));
+  const std::string path = folder.path() + "/profile.yaml";
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
+                            ReadWholeFile(path, kMaxProfileBytes));
+  return jobspec::ParseProfile(text, path);
+}
+
+// Where it was stored.
+absl::StatusOr<std::string> Store(const ProfileCommand& command,
+                                  const jobspec::Profile& profile) {
+  const std::string out =
+      command.out.empty() ? jobspec::DefaultProfileFolder() : command.out;
+  const std::string path = absl::EndsWith(out, ".yaml")
+                               ? out
+                               : jobspec::ProfilePath(out, profile.key);
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  if (!parent.empty()) EVENSTEP_RETURN_IF_ERROR(MakeFolders(parent));
+  EVENSTEP_RETURN_IF_ERROR(
+      WriteFileAtomically(path, jobspec::FormatProfile(profile)));
+  return path;
+}
+
+Json ToJson(const jobspec::Profile& profile, const std::string& path) {
+  const planner::TimeModel& costs = profile.costs;
+  Json collective = Json::array();
+  for (const auto& entry : costs.collective) {
+    collective.push_back(
+        {{"degree", entry.degree}, {"ns_per_token", entry.ns_per_token}});
+  }
+  return {{"path", path},
+          {"model", profile.key.model},
+          {"device", profile.key.device},
+          {"software", profile.key.software},
+          {"precision", profile.key.precision},
+          {"fit_error", profile.fit_error},
+          {"held_out_error", profile.held_out_error},
+          {"num_points", profile.points.size()},
+          {"costs",
+           {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
+            {"linear_ns_per_token", costs.linear_ns_per_token},
+            {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
+            {"collective_latency_ns", costs.collective_latency_ns},
+            {"step_fixed_ns", costs.step_fixed_ns},
+            {"head_ns_per_token", costs.head_ns_per_token},
+            {"collective", collective}}}};
+}
+
+Row PointRow(const ProfilePoint& point) {
+  const double measured = point.measured_ns();
+  return {point.held_out ? "held out" : "fitted",
+          absl::StrCat(point.layers),
+          absl::StrCat(point.recompute_layers),
+          absl::StrCat(point.degree),
+          absl::StrJoin(point.lengths, "+"),
+          absl::StrFormat("%.2f", measured / kNsPerMs),
+          absl::StrFormat("%.2f", point.predicted_ns / kNsPerMs),
+          measured > 0
+              ? absl::StrFormat("%+.1f%%",
+                                (point.predicted_ns / measured - 1) * 100)
+              : "-"};
+}
+
+}  // namespace
+
+std::string FormatProfileReport(const jobspec::Profile& profile,
+                                ColourMode mode) {
+  std::vector<Row> rows = {{"POINT", "LAYERS", "RECOMPUTED", "DEGREE",
+                            "LENGTHS", "MEASURED MS", "PREDICTED MS", "ERROR"}};
+  for (const ProfilePoint& point : profile.points) {
+    rows.push_back(PointRow(point));
+  }
+  const std::vector<Row> facts = {
+      {"Model:", profile.key.model},
+      {"Device:", profile.key.device},
+      {"Software:", profile.key.software},
+      {"Precision:", profile.key.precision},
+      {"Mean error:",
+       absl::StrFormat("%.1f%% of fitted, %.1f%% of held-out "
+                       "points",
+                       profile.fit_error * 100, profile.held_out_error * 100)}};
+  return absl::StrCat(FormatTable(rows, mode), FormatTable(facts, mode));
+}
+
+ExitCode Profile(Environment& environment, const GlobalOptions& global,
+                 const ProfileCommand& command) {
+  Output output(environment, global);
+  const absl::StatusOr<jobspec::JobSpec> spec = ReadSpec(command);
+  if (!spec.ok()) return output.Fail(spec.status());
+  const int ranks = ChooseRanks(command, *spec);
+  output.Message(absl::StrCat("Measuring a model with ",
+                              jobspec::ModelKey(spec->model), " on ", ranks,
+                              ranks == 1 ? " rank" : " ranks",
+                              "; about a minute, best on a quiet machine"));
+  const absl::StatusOr<jobspec::Profile> profile =
+      Measure(environment, command, *spec, ranks);
+  if (!profile.ok()) return output.Fail(profile.status());
+  const absl::StatusOr<std::string> path = Store(command, *profile);
+  if (!path.ok()) return output.Fail(path.status());
+  if (output.structured()) {
+    output.Document(ToJson(*profile, *path));
+    return kExitOk;
+  }
+  output.Text(FormatProfileReport(*profile, output.colour()));
+  output.Text(absl::StrCat("Stored: ", *path, "\n"));
+  return kExitOk;
+}
+
+}  // namespace evenstep::cli

@@ -1,0 +1,58 @@
+#include "client/cli/profile_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace evenstep::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+jobspec::Profile Example() {
+  jobspec::Profile profile;
+  profile.key = {"layers=2", "cpu X, threads 1", "evenstep 1", "float32"};
+  profile.held_out_error = 0.042;
+  profile.points = {{.layers = 2,
+                     .degree = 2,
+                     .lengths = {512, 16},
+                     .held_out = true,
+                     .compute_ns = 3e6,
+                     .collective_ns = 1e6,
+                     .predicted_ns = 5e6}};
+  return profile;
+}
+
+TEST(ProfileReportTest, ShowsEveryPointWithItsError) {
+  const std::string text = FormatProfileReport(Example(), ColourMode::kPlain);
+  EXPECT_THAT(text, ContainsRegex("held out +2 +0 +2 +512.16 +4.00 +5.00 "
+                                  "+.25.0%"));
+  EXPECT_THAT(text, AllOf(HasSubstr("4.2% of held-out"),
+                          HasSubstr("cpu X, threads 1")));
+}
+
+TEST(ProfileCommandTest, NeedsAJobOrAPreset) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  EXPECT_EQ(Profile(environment, GlobalOptions(), ProfileCommand()),
+            kExitUsage);
+  EXPECT_THAT(err.str(), HasSubstr("name a job file or a --preset"));
+}
+
+TEST(ProfileCommandTest, AMissingTrainerIsSaid) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  environment.bin_dir = "/nowhere";
+  ProfileCommand command;
+  command.preset = "tiny";
+  EXPECT_NE(Profile(environment, GlobalOptions(), command), kExitOk);
+  EXPECT_THAT(err.str(), HasSubstr("/nowhere/evenstep-trainer"));
+}
+
+}  // namespace
+}  // namespace evenstep::cli

@@ -1,0 +1,285 @@
+#include "coordinator/planning/cost_refit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace evenstep::coordinator {
+namespace {
+
+// A first cost of less than this share of the time is held as one of it.
+constexpr double kLeastShare = 0.01;
+
+double Dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+int64_t RoundUp(int64_t tokens, int64_t multiple) {
+  return (tokens + multiple - 1) / multiple * multiple;
+}
+
+// Sums over the samples of a micro-batch. Zigzag pads every sample.
+double PaddedTokens(const v1::MicroBatch& micro_batch) {
+  const int64_t degree = micro_batch.degree();
+  const bool zigzag = micro_batch.sp_mode() == v1::SP_MODE_KV_GATHER ||
+                      micro_batch.sp_mode() == v1::SP_MODE_BOTH;
+  int64_t tokens = 0;
+  for (const int64_t length : micro_batch.lengths()) {
+    tokens += zigzag ? RoundUp(length, 2 * degree) : length;
+  }
+  return static_cast<double>(RoundUp(tokens, degree));
+}
+
+double SquaredLengths(const v1::MicroBatch& micro_batch) {
+  double squares = 0;
+  for (const int64_t length : micro_batch.lengths()) {
+    squares += static_cast<double>(length) * static_cast<double>(length);
+  }
+  return squares;
+}
+
+int64_t TotalComputeNs(const v1::StepReport& report) {
+  int64_t total = 0;
+  for (const v1::MicroBatchTime& time : report.micro_batches()) {
+    total += time.compute_ns();
+  }
+  return total;
+}
+
+}  // namespace
+
+CostRefit::CostRefit(const planner::TimeModel& first, int num_layers, int world,
+                     const RefitOptions& options)
+    : first_(first),
+      num_layers_(num_layers),
+      options_(options),
+      costs_(first),
+      compute_(MakeFit(ComputeCosts(first))),
+      collectives_(MakeFit(CollectiveCosts())),
+      log_slowness_(world) {}
+
+CostRefit::Fit CostRefit::MakeFit(std::vector<double> first) {
+  Fit fit;
+  for (const double cost : first) fit.prior.push_back(cost > 0 ? 1 : 0);
+  fit.share.resize(first.size());
+  fit.observed = NormalEquations(static_cast<int>(first.size()));
+  fit.scale = std::move(first);
+  return fit;
+}
+
+std::vector<double> CostRefit::ComputeCosts(
+    const planner::TimeModel& costs) const {
+  return {static_cast<double>(costs.micro_batch_fixed_ns),
+          costs.head_ns_per_token, costs.linear_ns_per_token,
+          costs.quadratic_ns_per_token2};
+}
+
+std::vector<double> CostRefit::CollectiveCosts() const {
+  std::vector<double> all = {static_cast<double>(costs_.collective_latency_ns)};
+  for (const auto& entry : costs_.collective) all.push_back(entry.ns_per_token);
+  return all;
+}
+
+std::vector<double> CostRefit::ComputeTerms(
+    const v1::MicroBatch& micro_batch) const {
+  const double tokens = PaddedTokens(micro_batch) / micro_batch.degree();
+  const double pairs = SquaredLengths(micro_batch) / micro_batch.degree();
+  const double work = 1 + micro_batch.recompute_layers() / (3.0 * num_layers_);
+  return {1, tokens, tokens * work, pairs * work};
+}
+
+// A degree without an entry takes the next larger one, or the last, as the
+// planner's cost model does.
+std::vector<double> CostRefit::CollectiveTerms(
+    const v1::MicroBatch& micro_batch) const {
+  const double redone = micro_batch.recompute_layers();
+  std::vector<double> terms(1 + costs_.collective.size());
+  terms[0] = 8.0 * num_layers_ + 4.0 * redone;
+  if (costs_.collective.empty()) return terms;
+  size_t entry = 0;
+  while (entry + 1 < costs_.collective.size() &&
+         costs_.collective[entry].degree < micro_batch.degree()) {
+    ++entry;
+  }
+  terms[1 + entry] = PaddedTokens(micro_batch) *
+                     (1 + redone / (2.0 * num_layers_)) / micro_batch.degree();
+  return terms;
+}
+
+double CostRefit::Bounded(double ns, double expected_ns) const {
+  if (expected_ns <= 0) return ns;
+  return std::clamp(ns, expected_ns / options_.outlier_ratio,
+                    expected_ns * options_.outlier_ratio);
+}
+
+// Held by its share of the time, every first cost gives way by the same factor
+// when all are wrong by one. A cost that was 0 is counted in whole times.
+void CostRefit::WeighPrior(Fit* fit,
+                           const std::vector<Observation>& observations) {
+  double total_ns = 0;
+  for (const Observation& seen : observations) total_ns += seen.ns;
+  for (size_t i = 0; i < fit->scale.size(); ++i) {
+    if (fit->share[i] > 0) continue;  // known since an earlier step
+    double terms = 0;
+    for (const Observation& seen : observations) terms += seen.terms[i];
+    if (terms <= 0) continue;
+    if (fit->prior[i] == 0) fit->scale[i] = total_ns / terms;
+    fit->share[i] =
+        std::clamp(fit->scale[i] * terms / total_ns, kLeastShare, 1.0);
+  }
+}
+
+std::vector<double> CostRefit::Follow(
+    Fit* fit, const std::vector<Observation>& observations) {
+  const int size = fit->observed.size();
+  WeighPrior(fit, observations);
+  // Relative to the time, and in factors of the first costs.
+  fit->observed.Scale(options_.memory);
+  for (const Observation& seen : observations) {
+    std::vector<double> row = seen.terms;
+    for (int i = 0; i < size; ++i) row[i] *= fit->scale[i] / seen.ns;
+    fit->observed.Add(row, 1, seen.weight);
+  }
+  NormalEquations all = fit->observed;
+  for (int i = 0; i < size; ++i) {
+    std::vector<double> row(size);
+    row[i] = 1;
+    // What was never seen stays as it was.
+    const double share = fit->share[i] > 0 ? fit->share[i] : 1;
+    all.Add(row, fit->prior[i], options_.prior_weight * share);
+  }
+  std::vector<double> costs = SolveNonnegative(all);
+  for (int i = 0; i < size; ++i) costs[i] *= fit->scale[i];
+  return costs;
+}
+
+void CostRefit::ObserveCompute(const v1::StepPlan& plan,
+                               const std::vector<v1::StepReport>& reports) {
+  const std::vector<double> speeds = RankSpeeds();
+  const std::vector<double> now = ComputeCosts(costs_);
+  const std::vector<double> first = ComputeCosts(first_);
+  std::vector<Observation> observations;
+  double measured_ns = 0;
+  double by_first_ns = 0;
+  for (const v1::StepReport& report : reports) {
+    const auto rank_ns = static_cast<double>(TotalComputeNs(report));
+    const double speed = speeds.empty() ? 1 : speeds[report.rank()];
+    for (const v1::MicroBatchTime& time : report.micro_batches()) {
+      if (time.compute_ns() <= 0) continue;
+      Observation seen;
+      seen.terms = ComputeTerms(plan.micro_batches(time.index()));
+      const double ns = static_cast<double>(time.compute_ns()) * speed;
+      seen.ns = Bounded(ns, Dot(now, seen.terms));
+      // A rank's step weighs 1, whatever its parts.
+      seen.weight = static_cast<double>(time.compute_ns()) / rank_ns;
+      measured_ns += ns;
+      by_first_ns += Dot(first, seen.terms);
+      observations.push_back(std::move(seen));
+    }
+  }
+  if (observations.empty()) return;
+  const std::vector<double> costs = Follow(&compute_, observations);
+  costs_.micro_batch_fixed_ns = std::llround(costs[0]);
+  costs_.head_ns_per_token = costs[1];
+  costs_.linear_ns_per_token = costs[2];
+  costs_.quadratic_ns_per_token2 = costs[3];
+  if (by_first_ns <= 0) return;
+  const double drift = measured_ns / by_first_ns - 1;
+  drift_ = drift_.has_value() ? *drift_ + options_.smoothing * (drift - *drift_)
+                              : drift;
+}
+
+void CostRefit::ObserveCollectives(const v1::StepPlan& plan,
+                                   const std::vector<v1::StepReport>& reports) {
+  // The rank that came last waited for nobody.
+  std::vector<int64_t> least_ns(plan.micro_batches_size(), -1);
+  for (const v1::StepReport& report : reports) {
+    for (const v1::MicroBatchTime& time : report.micro_batches()) {
+      int64_t& least = least_ns[time.index()];
+      if (least < 0 || time.collective_ns() < least) {
+        least = time.collective_ns();
+      }
+    }
+  }
+  double total_ns = 0;
+  std::vector<Observation> observations;
+  for (int i = 0; i < plan.micro_batches_size(); ++i) {
+    const v1::MicroBatch& micro_batch = plan.micro_batches(i);
+    if (micro_batch.degree() == 1 || least_ns[i] <= 0) continue;
+    if (micro_batch.sp_mode() != v1::SP_MODE_ULYSSES) continue;  // other costs
+    Observation seen;
+    seen.terms = CollectiveTerms(micro_batch);
+    seen.ns = Bounded(static_cast<double>(least_ns[i]),
+                      Dot(CollectiveCosts(), seen.terms));
+    total_ns += seen.ns;
+    observations.push_back(std::move(seen));
+  }
+  if (observations.empty()) return;
+  for (Observation& seen : observations) seen.weight = seen.ns / total_ns;
+  const std::vector<double> costs = Follow(&collectives_, observations);
+  costs_.collective_latency_ns = std::llround(costs[0]);
+  for (size_t i = 0; i < costs_.collective.size(); ++i) {
+    costs_.collective[i].ns_per_token = costs[1 + i];
+  }
+}
+
+void CostRefit::ObserveSpeeds(const v1::StepPlan& plan,
+                              const std::vector<v1::StepReport>& reports) {
+  const std::vector<double> now = ComputeCosts(costs_);
+  for (const v1::StepReport& report : reports) {
+    double nominal_ns = 0;
+    for (const v1::MicroBatchTime& time : report.micro_batches()) {
+      nominal_ns += Dot(now, ComputeTerms(plan.micro_batches(time.index())));
+    }
+    const auto measured_ns = static_cast<double>(TotalComputeNs(report));
+    if (nominal_ns <= 0 || measured_ns <= 0) continue;
+    const double slowness =
+        std::log(Bounded(measured_ns, nominal_ns) / nominal_ns);
+    double& smoothed = log_slowness_[report.rank()];
+    smoothed += options_.smoothing * (slowness - smoothed);
+  }
+}
+
+void CostRefit::ObserveStepFixed(const std::vector<v1::StepReport>& reports) {
+  int64_t reduction_ns = reports.front().reduction_ns();
+  int64_t update_ns = 0;
+  for (const v1::StepReport& report : reports) {
+    reduction_ns = std::min(reduction_ns, report.reduction_ns());
+    update_ns = std::max(update_ns, report.update_compute_ns());
+  }
+  const auto measured_ns = static_cast<double>(reduction_ns + update_ns);
+  if (measured_ns <= 0) return;
+  const auto now_ns = static_cast<double>(costs_.step_fixed_ns);
+  costs_.step_fixed_ns = std::llround(
+      now_ns <= 0 ? measured_ns
+                  : now_ns + options_.smoothing *
+                                 (Bounded(measured_ns, now_ns) - now_ns));
+}
+
+void CostRefit::Observe(const v1::StepPlan& plan,
+                        const std::vector<v1::StepReport>& reports) {
+  if (plan.step() == 0 || reports.empty()) return;
+  ObserveSpeeds(plan, reports);
+  ObserveCompute(plan, reports);
+  ObserveCollectives(plan, reports);
+  ObserveStepFixed(reports);
+}
+
+std::vector<double> CostRefit::RankSpeeds() const {
+  std::vector<double> sorted = log_slowness_;
+  std::sort(sorted.begin(), sorted.end());
+  // Of two, the faster one is the middle.
+  const double middle = sorted[(sorted.size() - 1) / 2];
+  std::vector<double> speeds;
+  bool nominal = true;
+  for (const double slowness : log_slowness_) {
+    const double speed = std::exp(middle - slowness);
+    const bool close = std::abs(speed - 1) <= options_.speed_tolerance;
+    speeds.push_back(close ? 1 : speed);
+    nominal = nominal && close;
+  }
+  return nominal ? std::vector<double>() : speeds;
+}
+
+}  // namespace evenstep::coordinator

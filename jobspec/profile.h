@@ -1,0 +1,76 @@
+#ifndef EVENSTEP_JOBSPEC_PROFILE_H_
+#define EVENSTEP_JOBSPEC_PROFILE_H_
+
+// What `evenstep profile` measured: costs, the points that they were fitted to
+// and checked against, and the key that says of what they are true. Written by
+// the trainer, shown by the command line, read for the `costs` of a job file.
+// Text to structs and back are pure; the functions that look into folders say
+// so.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/yaml.h"
+#include "jobspec/job_spec.h"
+#include "planner/request.h"
+
+namespace evenstep::jobspec {
+
+// One micro-batch that was timed, on all ranks of its group at once.
+struct ProfilePoint {
+  int layers = 1;            // of the model it ran in
+  int recompute_layers = 0;  // of these
+  int degree = 1;
+  std::vector<int64_t> lengths;
+  bool held_out = false;     // not fitted to: it checks the fit
+  double compute_ns = 0;     // the group's slowest rank, median of repeats
+  double collective_ns = 0;  // its ranks' least, median of repeats
+  double predicted_ns = 0;   // of compute and collectives by the fit
+
+  double measured_ns() const { return compute_ns + collective_ns; }
+};
+
+struct Profile {
+  ProfileKey key;
+  planner::TimeModel costs;  // of the whole model
+  // Mean of |predicted - measured| / measured.
+  double fit_error = 0;
+  double held_out_error = 0;
+  std::vector<ProfilePoint> points;
+};
+
+// The part of a key that a job itself decides.
+std::string ModelKey(const ModelSpec& model);
+std::string PrecisionKey(const JobSpec& spec);
+// "model ..., device ..., software ..., precision ...".
+std::string FormatProfileKey(const ProfileKey& key);
+// FAILED_PRECONDITION with both keys unless they are the same.
+absl::Status CheckProfileKey(const ProfileKey& profile, const ProfileKey& here);
+
+// Whether a YAML file is a profile; otherwise it may be a cost file.
+bool IsProfile(const YamlNode& root);
+std::string FormatProfile(const Profile& profile);
+// INVALID_ARGUMENT with "NAME:LINE: sentence".
+absl::StatusOr<Profile> ParseProfile(absl::string_view yaml,
+                                     absl::string_view name);
+
+// Where profiles are kept if nobody says otherwise: $EVENSTEP_PROFILE_DIR, or
+// evenstep/profiles in the user's cache folder.
+std::string DefaultProfileFolder();
+// The file of a key in `folder`. Another version of the software writes the
+// same file: its predecessor's costs are of no more use.
+std::string ProfilePath(absl::string_view folder, const ProfileKey& key);
+// Reads the one profile in `folder` of this model and precision. NOT_FOUND:
+// there is none; says which command makes it. FAILED_PRECONDITION: several,
+// with their files and devices.
+absl::StatusOr<Profile> FindProfile(const std::string& folder,
+                                    absl::string_view model,
+                                    absl::string_view precision);
+
+}  // namespace evenstep::jobspec
+
+#endif  // EVENSTEP_JOBSPEC_PROFILE_H_

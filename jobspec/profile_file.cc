@@ -1,0 +1,175 @@
+// Profiles as YAML: a key, costs, and the measured points.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "base/parse_value.h"
+#include "base/status_macros.h"
+#include "base/yaml.h"
+#include "jobspec/cost_file.h"
+#include "jobspec/fields.h"
+#include "jobspec/profile.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+template <typename T>
+Field Value(std::string key, T* target) {
+  return {std::move(key),
+          [target](absl::string_view text) { return ParseValue(text, target); },
+          [target] { return FormatValue(*target); }};
+}
+
+std::vector<Field> KeyFields(Profile* profile) {
+  ProfileKey* const key = &profile->key;
+  return {
+      Value("model", &key->model),
+      Value("device", &key->device),
+      Value("software", &key->software),
+      Value("precision", &key->precision),
+      Value("fit_error", &profile->fit_error),
+      Value("held_out_error", &profile->held_out_error),
+  };
+}
+
+// Without `lengths`, which is a list.
+std::vector<Field> PointFields(ProfilePoint* point) {
+  return {
+      Value("layers", &point->layers),
+      Value("recompute", &point->recompute_layers),
+      Value("degree", &point->degree),
+      Value("held_out", &point->held_out),
+      Value("compute_ns", &point->compute_ns),
+      Value("collective_ns", &point->collective_ns),
+      Value("predicted_ns", &point->predicted_ns),
+  };
+}
+
+// Reads one file; all errors have its name and the line.
+class ProfileReader {
+ public:
+  explicit ProfileReader(absl::string_view name) : name_(name) {}
+
+  absl::StatusOr<Profile> Read(const YamlNode& root) {
+    if (!IsProfile(root)) {
+      return YamlError(name_, root.line, "not a profile: no `profile` map");
+    }
+    Profile profile;
+    bool has_costs = false;
+    for (const YamlEntry& entry : root.entries) {
+      EVENSTEP_RETURN_IF_ERROR(ReadEntry(entry, &profile));
+      has_costs |= entry.key == "costs";
+    }
+    if (!has_costs) return YamlError(name_, root.line, "costs are missing");
+    return profile;
+  }
+
+ private:
+  absl::Status ReadEntry(const YamlEntry& entry, Profile* profile) {
+    if (entry.key == "profile") {
+      return ReadFields(entry.value, KeyFields(profile));
+    }
+    if (entry.key == "costs") {
+      EVENSTEP_ASSIGN_OR_RETURN(profile->costs, ReadCosts(entry.value, name_));
+      return absl::OkStatus();
+    }
+    if (entry.key == "points") return ReadPoints(entry.value, profile);
+    return YamlError(name_, entry.line,
+                     absl::StrCat("unknown key '", entry.key,
+                                  "'; known: profile, costs, points"));
+  }
+
+  absl::Status ReadFields(const YamlNode& map,
+                          const std::vector<Field>& fields) {
+    for (const YamlEntry& entry : map.entries) {
+      EVENSTEP_RETURN_IF_ERROR(ReadField(entry, fields));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadField(const YamlEntry& entry,
+                         const std::vector<Field>& fields) {
+    const Field* const field = FindField(fields, entry.key);
+    if (field == nullptr || entry.value.kind != YamlNode::Kind::kScalar) {
+      return YamlError(name_, entry.line,
+                       absl::StrCat("'", entry.key, "' cannot stand here"));
+    }
+    return At(absl::StrCat(name_, ":", entry.line, ": ", entry.key),
+              field->parse(entry.value.scalar));
+  }
+
+  absl::Status ReadPoints(const YamlNode& list, Profile* profile) {
+    for (const YamlNode& item : list.items) {
+      ProfilePoint point;
+      for (const YamlEntry& entry : item.entries) {
+        EVENSTEP_RETURN_IF_ERROR(entry.key == "lengths"
+                                     ? ReadLengths(entry.value, &point.lengths)
+                                     : ReadField(entry, PointFields(&point)));
+      }
+      profile->points.push_back(std::move(point));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadLengths(const YamlNode& list,
+                           std::vector<int64_t>* lengths) {
+    for (const YamlNode& item : list.items) {
+      int64_t length = 0;
+      EVENSTEP_RETURN_IF_ERROR(At(absl::StrCat(name_, ":", item.line),
+                                  ParseValue(item.scalar, &length)));
+      lengths->push_back(length);
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string name_;
+};
+
+std::string FormatPoint(const ProfilePoint& point) {
+  ProfilePoint copy = point;
+  std::string out =
+      absl::StrCat("  - {lengths: [", absl::StrJoin(point.lengths, ", "), "]");
+  for (const Field& field : PointFields(&copy)) {
+    absl::StrAppend(&out, ", ", field.key, ": ", *field.format());
+  }
+  return absl::StrCat(out, "}\n");
+}
+
+}  // namespace
+
+bool IsProfile(const YamlNode& root) {
+  if (root.kind != YamlNode::Kind::kMap) return false;
+  for (const YamlEntry& entry : root.entries) {
+    if (entry.key == "profile") return true;
+  }
+  return false;
+}
+
+std::string FormatProfile(const Profile& profile) {
+  Profile copy = profile;
+  std::string out =
+      "# Evenstep profile: costs of one model on one kind of device, for the\n"
+      "# `costs` of a job file. Times are of one micro-batch.\n"
+      "profile:\n";
+  for (const Field& field : KeyFields(&copy)) {
+    absl::StrAppend(&out, "  ", field.key, ": ", YamlScalar(*field.format()),
+                    "\n");
+  }
+  absl::StrAppend(&out, "costs:\n", FormatCosts(profile.costs, "  "),
+                  "points:\n");
+  for (const ProfilePoint& point : profile.points) {
+    absl::StrAppend(&out, FormatPoint(point));
+  }
+  return out;
+}
+
+absl::StatusOr<Profile> ParseProfile(absl::string_view yaml,
+                                     absl::string_view name) {
+  EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, name));
+  return ProfileReader(name).Read(root);
+}
+
+}  // namespace evenstep::jobspec

@@ -1,0 +1,223 @@
+#include "worker/trainer/profile/fit_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/nonnegative_fit.h"
+#include "planner/planner.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using jobspec::ProfilePoint;
+
+constexpr int kDeepestLayers = 3;
+constexpr int64_t kShortestTokens = 16;
+constexpr int kComputeTerms = 5;  // f, g, h, p, q
+
+// Sums over a micro-batch's samples.
+struct Size {
+  double tokens = 0;  // padded
+  double pairs = 0;
+};
+
+Size SizeOf(const ProfilePoint& point) {
+  int64_t tokens = 0;
+  Size size;
+  for (const int64_t length : point.lengths) {
+    tokens += length;
+    size.pairs += static_cast<double>(length) * static_cast<double>(length);
+  }
+  const int64_t degree = point.degree;
+  size.tokens = static_cast<double>((tokens + degree - 1) / degree * degree);
+  return size;
+}
+
+std::vector<double> ComputeTerms(const ProfilePoint& point) {
+  const Size size = SizeOf(point);
+  const double layers = point.layers + point.recompute_layers / 3.0;
+  return {1, static_cast<double>(point.layers), size.tokens / point.degree,
+          layers * size.tokens / point.degree,
+          layers * size.pairs / point.degree};
+}
+
+// alpha, then beta of each degree.
+std::vector<double> CollectiveTerms(const ProfilePoint& point,
+                                    const std::vector<int>& degrees) {
+  std::vector<double> terms(1 + degrees.size());
+  terms[0] = 8.0 * point.layers + 4.0 * point.recompute_layers;
+  const auto at = std::find(degrees.begin(), degrees.end(), point.degree);
+  terms[1 + (at - degrees.begin())] =
+      (point.layers + point.recompute_layers / 2.0) * SizeOf(point).tokens /
+      point.degree;
+  return terms;
+}
+
+double Dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+// Divided by the time: the fit is of relative errors.
+void AddRelative(std::vector<double> terms, double ns,
+                 NormalEquations* equations) {
+  if (ns <= 0) return;
+  for (double& term : terms) term /= ns;
+  equations->Add(terms, 1);
+}
+
+std::vector<double> FitComputeTerms(const std::vector<ProfilePoint>& points) {
+  NormalEquations equations(kComputeTerms);
+  for (const ProfilePoint& point : points) {
+    if (!point.held_out) {
+      AddRelative(ComputeTerms(point), point.compute_ns, &equations);
+    }
+  }
+  return SolveNonnegative(equations);
+}
+
+std::vector<int> DegreesOf(const std::vector<ProfilePoint>& points) {
+  std::vector<int> degrees;
+  for (const ProfilePoint& point : points) {
+    if (point.degree > 1) degrees.push_back(point.degree);
+  }
+  std::sort(degrees.begin(), degrees.end());
+  degrees.erase(std::unique(degrees.begin(), degrees.end()), degrees.end());
+  return degrees;
+}
+
+std::vector<double> FitCollectives(const std::vector<ProfilePoint>& points,
+                                   const std::vector<int>& degrees) {
+  NormalEquations equations(1 + static_cast<int>(degrees.size()));
+  for (const ProfilePoint& point : points) {
+    if (!point.held_out && point.degree > 1) {
+      AddRelative(CollectiveTerms(point, degrees), point.collective_ns,
+                  &equations);
+    }
+  }
+  return SolveNonnegative(equations);
+}
+
+double FitStepFixed(const std::vector<StepFixedPoint>& points, int layers) {
+  NormalEquations equations(2);
+  for (const StepFixedPoint& point : points) {
+    AddRelative({1, static_cast<double>(point.layers)}, point.ns, &equations);
+  }
+  return Dot(SolveNonnegative(equations), {1, static_cast<double>(layers)});
+}
+
+double MeanError(const std::vector<ProfilePoint>& points, bool held_out) {
+  double sum = 0;
+  int count = 0;
+  for (const ProfilePoint& point : points) {
+    if (point.held_out != held_out || point.measured_ns() <= 0) continue;
+    sum += std::abs(point.predicted_ns / point.measured_ns() - 1);
+    ++count;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+// Lengths `longest` divided by powers of four, from `first` down.
+std::vector<int64_t> Quarters(int64_t longest, int64_t first) {
+  std::vector<int64_t> lengths;
+  const int64_t least = std::min(kShortestTokens, longest);
+  for (int64_t length = longest / first; length >= least; length /= 4) {
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+}  // namespace
+
+std::vector<int> ProfileDepths(const jobspec::ModelSpec& model) {
+  if (model.layers == 1) return {1};
+  return {1, std::min(model.layers, kDeepestLayers)};
+}
+
+std::vector<int> ProfileDegrees(const ProfileShape& shape) {
+  planner::PlanRequest request;
+  request.cluster.ranks_per_node = {shape.ranks};
+  request.model = jobspec::ToModelShape(shape.model);
+  std::vector<int> degrees;
+  for (const int degree : planner::LegalDegrees(request)) {
+    if (degree > 1 && shape.ranks % degree == 0) degrees.push_back(degree);
+  }
+  return degrees;
+}
+
+std::vector<ProfilePoint> ProfilePoints(const ProfileShape& shape) {
+  const std::vector<int> depths = ProfileDepths(shape.model);
+  std::vector<ProfilePoint> points;
+  for (const int layers : depths) {
+    for (const int64_t length : Quarters(shape.longest, 1)) {
+      points.push_back({.layers = layers, .lengths = {length}});
+    }
+  }
+  const int deep = depths.back();
+  const int64_t half = std::max<int64_t>(1, shape.longest / 2);
+  const int64_t quarter = std::max<int64_t>(1, shape.longest / 4);
+  const int64_t eighth = std::max<int64_t>(1, shape.longest / 8);
+  for (const int64_t length : {shape.longest, quarter}) {
+    points.push_back(
+        {.layers = deep, .recompute_layers = deep, .lengths = {length}});
+  }
+  for (const int degree : ProfileDegrees(shape)) {
+    for (const int64_t length : Quarters(shape.longest, 1)) {
+      points.push_back({.layers = deep, .degree = degree, .lengths = {length}});
+    }
+  }
+  // Sizes, mixtures and combinations that the fit has not seen.
+  std::vector<int> degrees = ProfileDegrees(shape);
+  degrees.insert(degrees.begin(), 1);
+  for (const int degree : degrees) {
+    for (const std::vector<int64_t>& lengths :
+         {std::vector<int64_t>{half}, {eighth}, {half, quarter, eighth}}) {
+      points.push_back({.layers = deep,
+                        .degree = degree,
+                        .lengths = lengths,
+                        .held_out = true});
+    }
+    points.push_back({.layers = deep,
+                      .recompute_layers = (deep + 1) / 2,
+                      .degree = degree,
+                      .lengths = {half},
+                      .held_out = true});
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const ProfilePoint& a, const ProfilePoint& b) {
+                     return a.layers < b.layers;
+                   });
+  return points;
+}
+
+ProfileFit FitProfile(const jobspec::ModelSpec& model,
+                      const std::vector<StepFixedPoint>& step_fixed,
+                      std::vector<ProfilePoint>* points) {
+  const std::vector<double> compute = FitComputeTerms(*points);
+  const std::vector<int> degrees = DegreesOf(*points);
+  const std::vector<double> collective = FitCollectives(*points, degrees);
+  for (ProfilePoint& point : *points) {
+    point.predicted_ns = Dot(compute, ComputeTerms(point));
+    if (point.degree == 1) continue;
+    point.predicted_ns += Dot(collective, CollectiveTerms(point, degrees));
+  }
+  ProfileFit fit;
+  planner::TimeModel& costs = fit.costs;
+  const double layers = model.layers;
+  costs.micro_batch_fixed_ns = std::llround(compute[0] + compute[1] * layers);
+  costs.head_ns_per_token = compute[2];
+  costs.linear_ns_per_token = compute[3] * layers;
+  costs.quadratic_ns_per_token2 = compute[4] * layers;
+  costs.collective_latency_ns = std::llround(collective[0]);
+  for (size_t i = 0; i < degrees.size(); ++i) {
+    costs.collective.push_back({degrees[i], collective[1 + i] * layers});
+  }
+  costs.step_fixed_ns = std::llround(FitStepFixed(step_fixed, model.layers));
+  fit.fit_error = MeanError(*points, false);
+  fit.held_out_error = MeanError(*points, true);
+  return fit;
+}
+
+}  // namespace evenstep::trainer

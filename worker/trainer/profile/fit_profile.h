@@ -1,0 +1,56 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PROFILE_FIT_PROFILE_H_
+#define EVENSTEP_WORKER_TRAINER_PROFILE_FIT_PROFILE_H_
+
+// Which micro-batches a profile measures, and from their times to costs of the
+// whole model. Two depths tell what a layer costs from what the rest costs, so
+// that a model is profiled with fewer layers than it has. With L layers, n of
+// them recomputed, S padded tokens and Q pairs on d ranks:
+//
+//   compute    = f + g L + h S / d + (L + n / 3) (p S + q Q) / d
+//   collective = (8 L + 4 n) alpha + (L + n / 2) S beta(d) / d
+//
+// f, g, h, p, q, alpha and beta(d) are fitted by least squares of relative
+// errors, none below zero. Pure: no clock, no torch.
+
+#include <cstdint>
+#include <vector>
+
+#include "jobspec/job_spec.h"
+#include "jobspec/profile.h"
+#include "planner/request.h"
+
+namespace evenstep::trainer {
+
+struct ProfileShape {
+  jobspec::ModelSpec model;
+  int64_t longest = 0;  // tokens of the longest micro-batch on one rank
+  int ranks = 1;
+};
+
+// The shallow and the deep model; one where the model has one layer.
+std::vector<int> ProfileDepths(const jobspec::ModelSpec& model);
+// Degrees above 1 that all of `ranks` ranks can run at once.
+std::vector<int> ProfileDegrees(const ProfileShape& shape);
+// Not measured yet; by depth, so that each model is built once.
+std::vector<jobspec::ProfilePoint> ProfilePoints(const ProfileShape& shape);
+
+// What a step costs beside its micro-batches, with a model of `layers` layers.
+struct StepFixedPoint {
+  int layers = 1;
+  double ns = 0;
+};
+
+struct ProfileFit {
+  planner::TimeModel costs;  // of the whole model
+  double fit_error = 0;
+  double held_out_error = 0;  // mean of |predicted - measured| / measured
+};
+
+// Fits to the points that are not held out, and fills in `predicted_ns` of all.
+ProfileFit FitProfile(const jobspec::ModelSpec& model,
+                      const std::vector<StepFixedPoint>& step_fixed,
+                      std::vector<jobspec::ProfilePoint>* points);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PROFILE_FIT_PROFILE_H_

@@ -1,0 +1,18 @@
+#ifndef EVENSTEP_WORKER_TRAINER_PROFILE_PROFILE_MODE_H_
+#define EVENSTEP_WORKER_TRAINER_PROFILE_PROFILE_MODE_H_
+
+// The trainer's process as a profiler: from a job file to a profile's file.
+// Started by `evenstep profile`, which links no torch.
+
+namespace evenstep::trainer {
+
+// First word of the command line that asks for this mode.
+inline constexpr char kProfileWord[] = "profile";
+
+// `argv[0]` is that word. Returns the exit code (loop/failure.h); a failure is
+// logged.
+int ProfileMain(int argc, char** argv);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_PROFILE_PROFILE_MODE_H_

@@ -1,0 +1,53 @@
+#include "worker/trainer/profile/run_profile.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/profile/profile_key.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+ProfileRun SmallRun(int ranks) {
+  ProfileRun run;
+  run.spec.model.layers = 2;
+  run.spec.model.width = 16;
+  run.spec.model.heads = run.spec.model.kv_heads = 2;
+  run.spec.memory.tokens_per_rank = 64;
+  run.ranks = ranks;
+  run.repeats = 1;
+  return run;
+}
+
+TEST(RunProfileTest, EveryPointIsTimedAndCostsArePhysical) {
+  const auto profile = RunProfile(SmallRun(2));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_GT(profile->points.size(), 10);
+  for (const jobspec::ProfilePoint& point : profile->points) {
+    EXPECT_GT(point.compute_ns, 0);
+    EXPECT_EQ(point.collective_ns > 0, point.degree > 1);
+  }
+  EXPECT_GT(profile->costs.step_fixed_ns, 0);
+  EXPECT_TRUE(jobspec::ValidateCosts(profile->costs).ok());
+  EXPECT_EQ(profile->key, LocalProfileKey(SmallRun(2).spec, {c10::kCPU, 1}));
+}
+
+TEST(RunProfileTest, OneRankHasNoCollectives) {
+  const auto profile = RunProfile(SmallRun(1));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_TRUE(profile->costs.collective.empty());
+  EXPECT_EQ(profile->costs.collective_latency_ns, 0);
+}
+
+TEST(LocalProfileKeyTest, NamesModelDeviceSoftwareAndPrecision) {
+  const jobspec::ProfileKey key =
+      LocalProfileKey(SmallRun(1).spec, {c10::kCPU, 3});
+  EXPECT_THAT(key.model, HasSubstr("layers=2 width=16"));
+  EXPECT_THAT(key.device, HasSubstr("threads 3"));
+  EXPECT_THAT(key.software, HasSubstr("torch 2."));
+  EXPECT_EQ(key.precision, "float32");
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

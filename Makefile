@@ -3,7 +3,8 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: build binaries setup demo test check cuda format lint clean
+.PHONY: build binaries setup demo test check cuda format lint clean \
+  bench-training bench-prediction
 
 setup:
 	@deploy/setup.sh
@@ -52,6 +53,21 @@ bench-study: setup
 	  { cat build/configure.log; exit 1; }
 	@cmake --build $(BUILD) -j$(JOBS) --target planner_study
 	@$(BUILD)/bin/planner_study | tee build/bench/study.md
+
+# Every policy on the same samples, minutes; prints tables, writes
+# build/bench/training.json. On a quiet machine.
+bench-training: setup
+	@$(MAKE) --no-print-directory binaries
+	@cmake --build $(BUILD) -j$(JOBS) --target draw_lengths
+	@python3 bench/training/run_bench.py --bin $(BUILD)/bin \
+	  --work build/bench/training --out build/bench/training.json
+
+# How well step times are predicted; fails above the promised errors.
+bench-prediction: setup
+	@$(MAKE) --no-print-directory binaries
+	@cmake --build $(BUILD) -j$(JOBS) --target draw_lengths
+	@python3 bench/training/check_prediction.py --bin $(BUILD)/bin \
+	  --work build/bench/prediction
 
 # bench-planner: prints a table, writes build/bench/planner.json.
 bench-%: setup

@@ -40,8 +40,10 @@ class Run:
 
 class Demo:
 
-    def __init__(self, bin_dir, out, settings):
+    def __init__(self, bin_dir, out, settings, job=HERE / "job.yaml"):
         self.evenstep = bin_dir / "evenstep"
+        self.job = job
+        self.environment = None  # of the runs; None: this process's own
         self.settings = [w for s in settings for w in ("--set", s)]
         self.out = out
         self.costs = out / "costs.yaml"
@@ -53,10 +55,11 @@ class Demo:
 
     def local(self, name, *arguments):
         folder = self.out / name
-        command = [self.evenstep, "local", HERE / "job.yaml", "--output",
+        command = [self.evenstep, "local", self.job, "--output",
                    folder, *arguments, *self.settings]
         done = subprocess.run([str(word) for word in command],
-                              stdout=subprocess.DEVNULL, check=False)
+                              stdout=subprocess.DEVNULL, check=False,
+                              env=self.environment)
         if done.returncode != 0:
             raise SystemExit(f"demo: {name} ended with {done.returncode}")
         return json.loads((folder / "summary.json").read_text())

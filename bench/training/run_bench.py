@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Training throughput of every policy: same samples, same seed, same costs.
+
+Each policy runs as a whole job of `evenstep local`, in turn and then in reverse
+order, so that a drift of the machine's speed hits all alike. The first two
+steps of each run are left out. 2 ranks on 2 cores, one thread each; then 4
+ranks over an emulated link between nodes of 2 ranks, which is slower than this
+machine's loopback: those rows say EMULATED, and compare only among themselves.
+
+Rates are by the wall clock, and by CPU: tokens over the CPU seconds of the
+slowest rank, which a busy machine does not change. Checks are on the latter.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+sys.path.insert(0, str(REPOSITORY / "examples" / "demo"))
+sys.path.insert(0, str(HERE))
+
+import corpus  # noqa: E402
+import run_demo  # noqa: E402
+
+POLICIES = ["static", "balanced", "bucket", "bucket-tuned", "packed",
+            "dcp-inter", "dcp-intra", "even"]
+LAW = "wikipedia"
+LONGEST = 8192
+SAMPLES = 16
+CORPUS_SEED = 1
+
+EMULATED_POLICIES = ["packed", "dcp-inter", "even"]
+EMULATED_LINK = ("ranks_per_node=2,inside_latency=100us,"
+                 "inside_gigabytes_per_second=1,across_latency=500us,"
+                 "across_gigabytes_per_second=0.1")
+
+# Of `even`, by CPU seconds.
+LARGEST_IDLE_SHARE = 0.03
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Bench:
+    """One setting: a number of ranks and a link."""
+
+    def __init__(self, options, name, ranks, settings, link=None):
+        self.out = options.work / name
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.ranks = ranks
+        self.link = link
+        self.options = options
+        job = self.out / "job.yaml"
+        job.write_text((HERE / "job.yaml").read_text())
+        steps = options.steps + run_demo.WARM_UP_STEPS
+        self.runner = run_demo.Demo(
+            options.bin, self.out,
+            [f"ranks={ranks}", f"steps={steps}", *settings, *options.settings],
+            job)
+        if link:
+            self.runner.environment = {
+                **os.environ, "EVENSTEP_TRAINER_EMULATED_LINK": link}
+        self.lengths = self.make_corpus(steps)
+
+    def make_corpus(self, steps):
+        # Each step trains on documents that no other step has.
+        lengths = corpus.draw_lengths(self.options.bin, LAW, SAMPLES * steps,
+                                      CORPUS_SEED, LONGEST)
+        corpus.write_corpus(self.out / "wikipedia.jsonl", lengths, CORPUS_SEED)
+        return lengths
+
+    def measure_costs(self):
+        """A profile, or, over an emulated link, what a job measures."""
+        if self.link:
+            self.runner.measure_costs()
+            return
+        command = [self.options.bin / "evenstep", "profile", self.out /
+                   "job.yaml", "--repeats", "3", "--out", self.runner.costs]
+        say(f"profile, {self.ranks} ranks")
+        subprocess.run([str(word) for word in command], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def run(self, policies):
+        self.measure_costs()
+        runs = []
+        for repeat in range(self.options.repeats):
+            order = policies if repeat % 2 == 0 else policies[::-1]
+            runs += [self.runner.run(policy, SAMPLES, repeat + 1, [])
+                     for policy in order]
+        return runs
+
+
+def cpu_rate(run):
+    steps = run.measured_steps()
+    return (sum(s["trained_tokens"] for s in steps) /
+            sum(s["slowest_cpu_seconds"] for s in steps))
+
+
+def row_of(bench, policy, runs):
+    steps = [step for run in runs for step in run.measured_steps()]
+    wall = sum(s["step_seconds"] for s in steps)
+    slowest = sum(s["slowest_cpu_seconds"] for s in steps)
+    mean = sum(s["mean_cpu_seconds"] for s in steps)
+    tokens = sum(s["trained_tokens"] for s in steps)
+    rates = [cpu_rate(run) for run in runs]
+    figures = run_demo.summarize(runs)
+    return {
+        "model": "2 layers, width 128",
+        "law": LAW,
+        "policy": policy,
+        "ranks": bench.ranks,
+        "link": f"EMULATED: {bench.link}" if bench.link else "loopback",
+        "tokens_per_second": tokens / wall,
+        "tokens_per_cpu_second": statistics.median(rates),
+        "noise": (max(rates) - min(rates)) / statistics.median(rates),
+        "idle_share": 1 - mean / slowest,
+        "waiting_share": figures["idle_share"],
+        "padding_ratio": figures["padding_ratio"],
+        "recompute_ratio": statistics.mean(s["recompute_ratio"]
+                                           for s in steps),
+        "highest_degree": max(s["highest_degree"] for s in steps),
+        "step_seconds": figures["step_seconds"],
+        "prediction_error": statistics.mean(
+            abs(s["predicted_seconds"] - s["slowest_cpu_seconds"]) /
+            s["slowest_cpu_seconds"] for s in steps),
+        "final_loss": figures["final_loss"],
+    }
+
+
+def print_table(title, rows, key):
+    best = max(row[key] for row in rows)
+    print(title)
+    print(f"{'policy':14}{'tokens/s':>10}{'per CPU s':>11}{'vs best':>9}"
+          f"{'noise':>8}{'idle':>8}{'waiting':>9}{'padding':>9}"
+          f"{'recompute':>11}{'degree':>8}{'pred. error':>13}")
+    for row in rows:
+        print(f"{row['policy']:14}{row['tokens_per_second']:10.0f}"
+              f"{row['tokens_per_cpu_second']:11.0f}{row[key] / best:9.3f}"
+              f"{row['noise']:8.1%}{row['idle_share']:8.1%}"
+              f"{row['waiting_share']:9.1%}{row['padding_ratio']:9.2%}"
+              f"{row['recompute_ratio']:11.1%}{row['highest_degree']:8}"
+              f"{row['prediction_error']:13.1%}")
+    print(flush=True)
+
+
+def by_policy(rows):
+    return {row["policy"]: row for row in rows}
+
+
+def check(rows):
+    """`even` is the fastest, or equal within the noise of the two."""
+    problems = []
+    figures = by_policy(rows)
+    even = figures["even"]
+    for policy, row in figures.items():
+        noise = max(row["noise"], even["noise"])
+        if row["tokens_per_cpu_second"] > (
+                even["tokens_per_cpu_second"] * (1 + noise)):
+            problems.append(f"{policy} is faster than even, beyond the noise "
+                            f"of {noise:.1%}")
+    if even["idle_share"] > LARGEST_IDLE_SHARE:
+        problems.append(f"even: idle share {even['idle_share']:.1%}, above "
+                        f"{LARGEST_IDLE_SHARE:.0%}")
+    return problems
+
+
+def check_emulated(rows):
+    figures = by_policy(rows)
+    if (figures["even"]["tokens_per_second"] >
+            figures["packed"]["tokens_per_second"]):
+        return []
+    return ["EMULATED: even is not faster than packed"]
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True,
+                        help="folder of the runs")
+    parser.add_argument("--out", type=pathlib.Path, required=True,
+                        help="where the rows go, as JSON")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=6,
+                        help="steps of a run, after two that warm up")
+    parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--skip-emulated", action="store_true")
+    parser.add_argument("--set", action="append", default=[], dest="settings",
+                        metavar="KEY=VALUE", help="changes the job")
+    options = parser.parse_args()
+    options.bin = options.bin.resolve()
+    options.work = options.work.resolve()
+    return options
+
+
+def main():
+    options = parse_options()
+    bench = Bench(options, "loopback", 2, [])
+    runs = bench.run(options.policies)
+    rows = [row_of(bench, policy, [r for r in runs if r.policy == policy])
+            for policy in options.policies]
+    difference = run_demo.largest_difference(runs)
+    problems = check(rows) if "even" in options.policies else []
+    if difference > run_demo.LARGEST_DIFFERENCE:
+        problems.append(f"loss curves differ by {difference:.1e}")
+    print_table(f"{SAMPLES} samples a step, lengths of {LAW} up to {LONGEST}, "
+                "2 ranks on loopback", rows, "tokens_per_cpu_second")
+    print(f"largest difference between the loss curves: {difference:.1e}\n")
+
+    emulated_rows = []
+    if not options.skip_emulated:
+        emulated = Bench(options, "emulated", 4,
+                         ["memory.tokens_per_rank=2048"], EMULATED_LINK)
+        runs = emulated.run(EMULATED_POLICIES)
+        emulated_rows = [
+            row_of(emulated, policy, [r for r in runs if r.policy == policy])
+            for policy in EMULATED_POLICIES]
+        problems += check_emulated(emulated_rows)
+        print_table(f"EMULATED LINK ({EMULATED_LINK}), 4 ranks",
+                    emulated_rows, "tokens_per_second")
+
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps({
+        "machine": f"{os.cpu_count()} cores, {platform.processor()} "
+                   f"{platform.machine()}",
+        "load_average": os.getloadavg()[0],
+        "rows": rows + emulated_rows,
+        "loss_difference": difference,
+        "problems": problems,
+    }, indent=2) + "\n")
+    print(f"written: {options.out}")
+    for problem in problems:
+        print(f"bench-training: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

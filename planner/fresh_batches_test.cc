@@ -1,8 +1,8 @@
 // What `even` is held to on batches beyond the shared ones: means over seeds of
-// every kind, large clusters, odd worlds, slow ranks, wrong costs. Its constants
-// were chosen while looking at these means; planner_benchmark, whose figures are
-// published, draws from seeds that were not looked at. Ratios only; CPU times
-// stand in shared_batches_test and planner_benchmark.
+// every kind, large clusters, odd worlds, slow ranks, wrong costs. Its
+// constants were chosen while looking at these means; planner_benchmark, whose
+// figures are published, draws from seeds that were not looked at. Ratios only;
+// CPU times stand in shared_batches_test and planner_benchmark.
 
 #include "planner/testing/fresh_batches.h"
 

@@ -248,8 +248,8 @@ absl::Status ValidateOptions(const Options& options, const Cluster& cluster) {
   }
   EVENSTEP_RETURN_IF_ERROR(
       ValidateDegreeList("options.degrees", options.degrees));
-  EVENSTEP_RETURN_IF_ERROR(InRange("options.static_degree",
-                                   options.static_degree, 0, kMaxRanks));
+  EVENSTEP_RETURN_IF_ERROR(
+      InRange("options.static_degree", options.static_degree, 0, kMaxRanks));
   EVENSTEP_RETURN_IF_ERROR(InRange("options.max_groups_per_rank",
                                    options.max_groups_per_rank, 0, kMaxRanks));
   return InRange<int64_t>("options.work_budget", options.work_budget, 0,

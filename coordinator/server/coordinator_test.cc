@@ -62,7 +62,12 @@ TEST_F(CoordinatorTest, LaterPlansAreMadeWithCostsThatFollowTheReports) {
   }
   EXPECT_EQ(PlanOf(3).costs().linear_ns_per_token(), first)
       << "a plan that was made already";
-  EXPECT_NEAR(PlanOf(11).costs().linear_ns_per_token() / first, 1.8, 0.1);
+  // All steps are alike, so how the times split over the costs is open; what
+  // a micro-batch takes is not.
+  const auto predicted = [this](int64_t step) {
+    return static_cast<double>(PlanOf(step).predicted_step_ns());
+  };
+  EXPECT_NEAR(predicted(11) / predicted(0), 1.8, 0.1);
   EXPECT_NEAR(Get("job").totals().cost_drift(), 0.8, 0.01);
   EXPECT_EQ(Get("job").costs().linear_ns_per_token(), first);
 }

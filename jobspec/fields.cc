@@ -11,13 +11,6 @@
 namespace evenstep::jobspec {
 namespace {
 
-template <typename T>
-Field Value(std::string key, T* target) {
-  return {std::move(key),
-          [target](absl::string_view text) { return ParseValue(text, target); },
-          [target] { return FormatValue(*target); }};
-}
-
 Field OptionalDuration(std::string key, std::optional<absl::Duration>* target) {
   return {std::move(key),
           [target](absl::string_view text) -> absl::Status {
@@ -74,42 +67,42 @@ Field OptionalText(std::string key, std::string* target) {
 std::vector<Field> JobFields(JobSpec* spec) {
   DataSpec* const data = &spec->data;
   return {
-      Value("name", &spec->name),
-      Value("kind", &spec->kind),
-      Value("model.layers", &spec->model.layers),
-      Value("model.width", &spec->model.width),
-      Value("model.heads", &spec->model.heads),
-      Value("model.kv_heads", &spec->model.kv_heads),
-      Value("model.vocab", &spec->model.vocab),
+      ValueField("name", &spec->name),
+      ValueField("kind", &spec->kind),
+      ValueField("model.layers", &spec->model.layers),
+      ValueField("model.width", &spec->model.width),
+      ValueField("model.heads", &spec->model.heads),
+      ValueField("model.kv_heads", &spec->model.kv_heads),
+      ValueField("model.vocab", &spec->model.vocab),
       NameField("model.attention", AttentionName, ParseAttention,
                 &spec->model.attention),
       SpModesField("model.sp_modes", &spec->model.sp_modes),
-      Value("model.expand_kv_heads", &spec->model.expand_kv_heads),
-      Value("data.source", &data->source),
-      Value("data.max_length", &data->max_length),
+      ValueField("model.expand_kv_heads", &spec->model.expand_kv_heads),
+      ValueField("data.source", &data->source),
+      ValueField("data.max_length", &data->max_length),
       NameField("data.on_too_long", OnTooLongName, ParseOnTooLong,
                 &data->on_too_long),
       NameField("data.on_bad_sample", OnBadSampleName, ParseOnBadSample,
                 &data->on_bad_sample),
-      Value("batch.samples", &spec->batch_samples),
-      Value("steps", &spec->steps),
-      Value("seed", &spec->seed),
-      Value("optimizer.lr", &spec->optimizer.lr),
-      Value("optimizer.warmup", &spec->optimizer.warmup),
-      Value("optimizer.weight_decay", &spec->optimizer.weight_decay),
-      Value("optimizer.clip", &spec->optimizer.clip),
+      ValueField("batch.samples", &spec->batch_samples),
+      ValueField("steps", &spec->steps),
+      ValueField("seed", &spec->seed),
+      ValueField("optimizer.lr", &spec->optimizer.lr),
+      ValueField("optimizer.warmup", &spec->optimizer.warmup),
+      ValueField("optimizer.weight_decay", &spec->optimizer.weight_decay),
+      ValueField("optimizer.clip", &spec->optimizer.clip),
       NameField("optimizer.sharding", OptimizerShardingName,
                 ParseOptimizerSharding, &spec->optimizer.sharding),
       NameField("precision", PrecisionName, ParsePrecision, &spec->precision),
       PolicyField("policy", &spec->policy),
-      Value("ranks", &spec->ranks),
-      Value("look_ahead", &spec->look_ahead),
-      Value("memory.tokens_per_rank", &spec->memory.tokens_per_rank),
-      Value("memory.recompute_layers", &spec->memory.recompute_layers),
+      ValueField("ranks", &spec->ranks),
+      ValueField("look_ahead", &spec->look_ahead),
+      ValueField("memory.tokens_per_rank", &spec->memory.tokens_per_rank),
+      ValueField("memory.recompute_layers", &spec->memory.recompute_layers),
       OptionalDuration("timeouts.collective", &spec->timeouts.collective),
-      Value("timeouts.start", &spec->timeouts.start),
-      Value("timeouts.stop", &spec->timeouts.stop),
-      Value("refit", &spec->refit),
+      ValueField("timeouts.start", &spec->timeouts.start),
+      ValueField("timeouts.stop", &spec->timeouts.stop),
+      ValueField("refit", &spec->refit),
       OptionalText("profile.model", &spec->profile.model),
       OptionalText("profile.device", &spec->profile.device),
       OptionalText("profile.software", &spec->profile.software),
@@ -119,12 +112,12 @@ std::vector<Field> JobFields(JobSpec* spec) {
 
 std::vector<Field> CostFields(planner::TimeModel* costs) {
   return {
-      Value("micro_batch_fixed_ns", &costs->micro_batch_fixed_ns),
-      Value("linear_ns_per_token", &costs->linear_ns_per_token),
-      Value("quadratic_ns_per_token2", &costs->quadratic_ns_per_token2),
-      Value("collective_latency_ns", &costs->collective_latency_ns),
-      Value("step_fixed_ns", &costs->step_fixed_ns),
-      Value("head_ns_per_token", &costs->head_ns_per_token),
+      ValueField("micro_batch_fixed_ns", &costs->micro_batch_fixed_ns),
+      ValueField("linear_ns_per_token", &costs->linear_ns_per_token),
+      ValueField("quadratic_ns_per_token2", &costs->quadratic_ns_per_token2),
+      ValueField("collective_latency_ns", &costs->collective_latency_ns),
+      ValueField("step_fixed_ns", &costs->step_fixed_ns),
+      ValueField("head_ns_per_token", &costs->head_ns_per_token),
   };
 }
 

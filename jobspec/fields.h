@@ -8,10 +8,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/parse_value.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::jobspec {
@@ -22,6 +24,14 @@ struct Field {
   // Absent: nothing to write.
   std::function<std::optional<std::string>()> format;
 };
+
+// A key whose text is a plain value (base/parse_value.h).
+template <typename T>
+Field ValueField(std::string key, T* target) {
+  return {std::move(key),
+          [target](absl::string_view text) { return ParseValue(text, target); },
+          [target] { return FormatValue(*target); }};
+}
 
 // In the order in which FormatJobFile writes them. Without `costs`.
 std::vector<Field> JobFields(JobSpec* spec);

@@ -16,35 +16,28 @@
 namespace evenstep::jobspec {
 namespace {
 
-template <typename T>
-Field Value(std::string key, T* target) {
-  return {std::move(key),
-          [target](absl::string_view text) { return ParseValue(text, target); },
-          [target] { return FormatValue(*target); }};
-}
-
 std::vector<Field> KeyFields(Profile* profile) {
   ProfileKey* const key = &profile->key;
   return {
-      Value("model", &key->model),
-      Value("device", &key->device),
-      Value("software", &key->software),
-      Value("precision", &key->precision),
-      Value("fit_error", &profile->fit_error),
-      Value("held_out_error", &profile->held_out_error),
+      ValueField("model", &key->model),
+      ValueField("device", &key->device),
+      ValueField("software", &key->software),
+      ValueField("precision", &key->precision),
+      ValueField("fit_error", &profile->fit_error),
+      ValueField("held_out_error", &profile->held_out_error),
   };
 }
 
 // Without `lengths`, which is a list.
 std::vector<Field> PointFields(ProfilePoint* point) {
   return {
-      Value("layers", &point->layers),
-      Value("recompute", &point->recompute_layers),
-      Value("degree", &point->degree),
-      Value("held_out", &point->held_out),
-      Value("compute_ns", &point->compute_ns),
-      Value("collective_ns", &point->collective_ns),
-      Value("predicted_ns", &point->predicted_ns),
+      ValueField("layers", &point->layers),
+      ValueField("recompute", &point->recompute_layers),
+      ValueField("degree", &point->degree),
+      ValueField("held_out", &point->held_out),
+      ValueField("compute_ns", &point->compute_ns),
+      ValueField("collective_ns", &point->collective_ns),
+      ValueField("predicted_ns", &point->predicted_ns),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/plan/axis.h"
+#include "client/plan/comparison_fixture.h"
 #include "client/plan/plan_setup.h"
 #include "client/plan/svg.h"
 #include "client/plan/timeline_chart.h"
@@ -18,22 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Comparison Compare(int num_samples, int num_gpus, const std::string& policy) {
-  PlanSetup setup;
-  setup.num_gpus = num_gpus;
-  setup.costs = "flexsp-7b-a100";
-  setup.micro_batch_fixed_ms = 20;
-  auto request = BuildRequest(
-      setup, *LoadCosts(setup.costs),
-      data::DrawLengths(*data::ParseLengthLaw("wikipedia"), num_samples, 1));
-  EXPECT_TRUE(request.ok()) << request.status();
-  RunOptions options;
-  options.policies = *PoliciesNamed(policy);
-  auto comparison = ComparePolicies(*request, options);
-  EXPECT_TRUE(comparison.ok()) << comparison.status();
-  return *std::move(comparison);
-}
-
 int Count(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos;
@@ -45,7 +30,7 @@ int Count(const std::string& text, const std::string& part) {
 
 TEST(PlanReportTest, ThePageNeedsNothingElse) {
   const std::string html =
-      ReportHtml(Compare(64, 8, "all"), {"law <x>", "costs", "source"});
+      ReportHtml(Compare(WikipediaRequest(64, 8), 1, "all"), {"law <x>", "costs", "source"});
   for (const char* outside :
        {"http:", "https:", "src=", "href=", "@import", "<script", "url(//"}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));
@@ -58,7 +43,7 @@ TEST(PlanReportTest, ThePageNeedsNothingElse) {
 }
 
 TEST(PlanReportTest, EveryMicroBatchIsABoxWithATooltip) {
-  const Comparison comparison = Compare(64, 8, "even");
+  const Comparison comparison = Compare(WikipediaRequest(64, 8), 1, "even");
   const std::string html = ReportHtml(comparison, {});
   EXPECT_EQ(Count(html, "class=\"box d"),
             static_cast<int>(comparison.runs[0].plan.micro_batches.size()));
@@ -68,7 +53,7 @@ TEST(PlanReportTest, EveryMicroBatchIsABoxWithATooltip) {
 }
 
 TEST(PlanReportTest, LargeClustersAreDrawnAsCellsAndStaySmall) {
-  const Comparison comparison = Compare(600, 256, "all");
+  const Comparison comparison = Compare(WikipediaRequest(600, 256), 1, "all");
   const std::string html = ReportHtml(comparison, {});
   EXPECT_EQ(Count(html, "class=\"box"), 0);
   EXPECT_THAT(html, HasSubstr("mostly degree"));
@@ -94,7 +79,7 @@ TEST(PlanReportTest, WithoutAPlanItSaysWhy) {
 
 // The slow one is cut off where it would press the others flat.
 TEST(TimelineChartTest, ALateStepIsCutOffAndSaysWhereItEnds) {
-  const Comparison comparison = Compare(64, 8, "even");
+  const Comparison comparison = Compare(WikipediaRequest(64, 8), 1, "even");
   const auto& run = comparison.runs[0];
   const auto step = planner::Simulate(comparison.request, run.plan, {});
   ASSERT_TRUE(step.ok());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/plan/comparison_fixture.h"
 #include "client/plan/plan_json.h"
 #include "client/plan/plan_setup.h"
 #include "client/plan/plan_table.h"
@@ -13,28 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-planner::PlanRequest WikipediaRequest(int num_samples, int num_gpus) {
-  PlanSetup setup;
-  setup.num_gpus = num_gpus;
-  setup.costs = "flexsp-7b-a100";
-  setup.micro_batch_fixed_ms = 20;
-  auto request = BuildRequest(
-      setup, *LoadCosts(setup.costs),
-      data::DrawLengths(*data::ParseLengthLaw("wikipedia"), num_samples, 1));
-  EXPECT_TRUE(request.ok()) << request.status();
-  return *request;
-}
-
-Comparison Compare(const planner::PlanRequest& request, int num_threads,
-                   const std::string& policy = "all") {
-  RunOptions options;
-  options.policies = *PoliciesNamed(policy);
-  options.num_threads = num_threads;
-  auto comparison = ComparePolicies(request, options);
-  EXPECT_TRUE(comparison.ok()) << comparison.status();
-  return *std::move(comparison);
-}
 
 // Without what depends on the machine.
 std::string JsonOf(const Comparison& comparison) {

@@ -30,7 +30,8 @@ int Count(const std::string& text, const std::string& part) {
 
 TEST(PlanReportTest, ThePageNeedsNothingElse) {
   const std::string html =
-      ReportHtml(Compare(WikipediaRequest(64, 8), 1, "all"), {"law <x>", "costs", "source"});
+      ReportHtml(Compare(WikipediaRequest(64, 8), 1, "all"),
+                 {"law <x>", "costs", "source"});
   for (const char* outside :
        {"http:", "https:", "src=", "href=", "@import", "<script", "url(//"}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost_model.h"
+#include "planner/costs/cost_model.h"
+#include "planner/costs/fits.h"
+#include "planner/costs/sample_size.h"
 #include "planner/evaluate.h"
-#include "planner/fits.h"
 #include "planner/planner.h"
-#include "planner/sample_size.h"
 #include "planner/testing/random_request.h"
 
 namespace evenstep::planner {

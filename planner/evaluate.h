@@ -11,9 +11,9 @@
 
 #include <vector>
 
-#include "planner/bounds.h"
-#include "planner/cost_model.h"
+#include "planner/costs/cost_model.h"
 #include "planner/plan.h"
+#include "planner/proof/bounds.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {

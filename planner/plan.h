@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/model.h"
+#include "planner/costs/model.h"
 
 namespace evenstep::planner {
 

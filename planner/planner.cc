@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "planner/bounds.h"
-#include "planner/cost_model.h"
-#include "planner/degrees.h"
+#include "planner/costs/cost_model.h"
+#include "planner/costs/degrees.h"
+#include "planner/costs/fits.h"
 #include "planner/evaluate.h"
-#include "planner/fits.h"
 #include "planner/policies.h"
 #include "planner/policy_names.h"
+#include "planner/proof/bounds.h"
 #include "planner/validate.h"
 
 namespace evenstep::planner {

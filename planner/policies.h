@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "planner/bounds.h"
-#include "planner/cost_model.h"
+#include "planner/costs/cost_model.h"
+#include "planner/costs/fits.h"
 #include "planner/evaluate.h"
-#include "planner/fits.h"
+#include "planner/proof/bounds.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {

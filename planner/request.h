@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/model.h"
+#include "planner/costs/model.h"
 
 namespace evenstep::planner {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "planner/elastic.h"
 #include "planner/planner.h"
+#include "planner/policies/elastic.h"
 
 namespace evenstep::planner {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "planner/planner.h"
 #include "planner/policies.h"
-#include "planner/reference_rules.h"
+#include "planner/policies/reference_rules.h"
 #include "planner/testing/measure.h"
 
 namespace evenstep::planner {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/counter_random.h"
 #include "base/status_macros.h"
-#include "planner/cost_model.h"
+#include "planner/costs/cost_model.h"
 #include "planner/evaluate.h"
 #include "planner/validate.h"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "planner/cost_model.h"
+#include "planner/costs/cost_model.h"
 #include "planner/evaluate.h"
 #include "planner/planner.h"
 #include "planner/policies.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "planner/degrees.h"
-#include "planner/memory_model.h"
+#include "planner/costs/degrees.h"
+#include "planner/costs/memory_model.h"
 
 namespace evenstep::planner {
 namespace {

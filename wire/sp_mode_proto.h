@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "evenstep/v1/plan.pb.h"
-#include "planner/model.h"
+#include "planner/costs/model.h"
 
 namespace evenstep::wire {
 

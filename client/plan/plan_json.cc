@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/memory_model.h"
+#include "planner/costs/memory_model.h"
 
 namespace evenstep::plan {
 namespace {

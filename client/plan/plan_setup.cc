@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "planner/cost_file.h"
-#include "planner/memory_model.h"
+#include "planner/costs/cost_file.h"
+#include "planner/costs/memory_model.h"
 #include "planner/validate.h"
 
 namespace evenstep::plan {

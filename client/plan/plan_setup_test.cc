@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/memory_model.h"
+#include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 
 namespace evenstep::plan {

@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "planner/bounds.h"
-#include "planner/cost_model.h"
-#include "planner/fits.h"
-#include "planner/memory_model.h"
+#include "planner/costs/cost_model.h"
+#include "planner/costs/fits.h"
+#include "planner/costs/memory_model.h"
 #include "planner/policies.h"
+#include "planner/proof/bounds.h"
 #include "planner/validate.h"
 
 namespace evenstep::plan {

@@ -4,7 +4,7 @@
 
 #include "planner/benchmark/rows.h"
 #include "planner/planner.h"
-#include "planner/reference_rules.h"
+#include "planner/policies/reference_rules.h"
 #include "planner/testing/fresh_batches.h"
 #include "planner/testing/measure.h"
 #include "planner/testing/shared_batches.h"

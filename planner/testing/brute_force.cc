@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "planner/cost_model.h"
-#include "planner/degrees.h"
-#include "planner/memory_model.h"
+#include "planner/costs/cost_model.h"
+#include "planner/costs/degrees.h"
+#include "planner/costs/memory_model.h"
+#include "planner/costs/sample_size.h"
 #include "planner/planner.h"
-#include "planner/sample_size.h"
 
 namespace evenstep::planner::testing {
 namespace {

@@ -5,11 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/costs/fits.h"
+#include "planner/costs/sample_size.h"
 #include "planner/digest.h"
 #include "planner/evaluate.h"
-#include "planner/fits.h"
 #include "planner/planner.h"
-#include "planner/sample_size.h"
 
 namespace evenstep::planner::testing {
 namespace {

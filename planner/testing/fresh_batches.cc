@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "planner/published_costs.h"
+#include "planner/costs/published_costs.h"
 #include "planner/testing/shared_batches.h"
 
 namespace evenstep::planner::testing {

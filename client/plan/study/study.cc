@@ -8,10 +8,10 @@
 #include "client/plan/plan_setup.h"
 #include "client/plan/policy_runs.h"
 #include "data/length_law.h"
-#include "planner/bounds.h"
-#include "planner/cost_model.h"
-#include "planner/elastic.h"
+#include "planner/costs/cost_model.h"
 #include "planner/planner.h"
+#include "planner/policies/elastic.h"
+#include "planner/proof/bounds.h"
 
 namespace evenstep::plan {
 namespace {

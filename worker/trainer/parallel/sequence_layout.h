@@ -10,7 +10,7 @@
 // c > 1, zigzag: each document is padded to a multiple of 2d and cut into 2c
 // chunks; part a has chunks a and 2c - 1 - a, so that causal attention costs
 // every part the same. Each part is then cut into u equal runs, one a rank.
-// The planner counts padding in the same way (planner/sample_size.h).
+// The planner counts padding in the same way (planner/costs/sample_size.h).
 
 #include <cstdint>
 #include <vector>

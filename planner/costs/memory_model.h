@@ -1,0 +1,45 @@
+#ifndef EVENSTEP_PLANNER_COSTS_MEMORY_MODEL_H_
+#define EVENSTEP_PLANNER_COSTS_MEMORY_MODEL_H_
+
+// What a rank can hold: activations of a micro-batch by recompute and degree,
+// and the states that stand beside them (10-planning, "Memory"). Used by every
+// policy, by submit time checks, and to make memory models. Stateless.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/request.h"
+
+namespace evenstep::planner {
+
+// Numbers of recomputed layers that a plan may use, ascending: the choices and
+// options.recompute_layers.
+std::vector<LayerCounts> RecomputeModes(const PlanRequest& request);
+
+// Activations that a rank holds for each of its own tokens. At least 1.
+int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
+                      int degree);
+
+// Own tokens that a rank can hold; at most kMaxTokensPerRank. Wider degrees
+// hold fewer under kv_gather, never more.
+int64_t TokensPerRank(const PlanRequest& request, const LayerCounts& recompute,
+                      int degree = 1);
+// The most over all modes.
+int64_t MostTokensPerRank(const PlanRequest& request);
+
+// How parameters, gradients and optimizer states lie on the ranks.
+enum class StateLayout {
+  kReplicatedFloat32,  // parameter, gradient, two moments
+  // ZeRO-1, with the copy to roll back to and `replicas` further owners of
+  // every shard: parameter and gradient whole, master weight (bf16), moments
+  // and copy sharded.
+  kZero1Float32,
+  kZero1Bfloat16,  // gradients are summed in float32
+};
+
+// Bytes that a rank holds for each parameter of the model, rounded up.
+int64_t StateBytesPerParameter(StateLayout layout, int num_ranks, int replicas);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_COSTS_MEMORY_MODEL_H_

@@ -1,0 +1,162 @@
+#include "planner/even/even_rivals.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/costs/degrees.h"
+#include "planner/costs/fits.h"
+#include "planner/planner.h"
+#include "planner/policies/reference_rules.h"
+
+namespace evenstep::planner {
+namespace {
+
+// Within 2 % of the bound is near.
+constexpr int64_t kNearBoundDivisor = 50;
+
+// Of one published rule. Thousands of samples take less; larger steps are
+// planned without the rules whose work grows with samples times rounds.
+constexpr int64_t kWorkOfRule = 20'000'000;
+
+bool KeepsOneDegree(Policy policy) {
+  switch (policy) {
+    case Policy::kStatic:
+    case Policy::kBalanced:
+    case Policy::kPacked:
+    case Policy::kBucket:
+    case Policy::kBucketTuned:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// With one recompute mode these do what another row does.
+bool IsTwin(Policy policy) {
+  return policy == Policy::kBucketTuned || policy == Policy::kDcpIntra;
+}
+
+// No plan that keeps one degree is faster: the rank-time of all samples at a
+// degree that runs them all, spread over all ranks.
+int64_t OneDegreeBoundNs(const PolicyInput& input) {
+  const CostTable& table = input.table;
+  int64_t least_ns = INT64_MAX;
+  for (int level = table.first_level(0); level < table.num_degrees(); ++level) {
+    int64_t rank_ns = 0;
+    bool runs_all = true;
+    for (int i = 0; i < table.num_samples() && runs_all; ++i) {
+      runs_all = table.Allows(level, i);
+      if (runs_all) rank_ns += table.sample_ns(level, i) * table.degree(level);
+    }
+    if (runs_all) least_ns = std::min(least_ns, rank_ns);
+  }
+  if (least_ns == INT64_MAX) return INT64_MAX;
+  return static_cast<int64_t>((int128{least_ns} << kSpeedFractionBits) /
+                              input.costs.TotalSpeed()) +
+         input.request.time.step_fixed_ns;
+}
+
+// Of a policy that keeps one degree: at every degree wider than the smallest
+// that holds the longest sample, which the row itself takes.
+void OfferWiderDegrees(const PolicyInput& input, const PolicyRow& row,
+                       Contest& contest) {
+  const auto smallest = StaticDegree(input.request);
+  if (!smallest.ok()) return;
+  PlanRequest request = input.request;
+  for (int degree : LegalDegrees(input.request)) {
+    if (degree <= *smallest) continue;
+    request.options.static_degree = degree;
+    auto placements =
+        row.place({request, input.costs, input.table, input.bound});
+    if (placements.ok()) contest.Offer(*std::move(placements));
+  }
+}
+
+void OfferPublishedRules(const PolicyInput& input, bool one_degree_can_win,
+                         Contest& contest) {
+  for (const ReferenceRow& row : ReferenceRules()) {
+    if (row.rule == ReferenceRule::kKarmarkarKarp && !one_degree_can_win) {
+      continue;
+    }
+    int64_t work_left = kWorkOfRule;
+    auto placements = PlaceByRule(input, row.rule, work_left);
+    if (!placements.empty()) contest.Offer(std::move(placements));
+  }
+}
+
+}  // namespace
+
+Contest::Contest(const PolicyInput& input) : input_(input) {
+  for (const LayerCounts& mode : RecomputeModes(input.request)) {
+    costs_of_mode_.push_back(input.costs.WithRecompute(mode));
+  }
+}
+
+// A micro-batch that ends sooner delays none under either sync.
+void Contest::LowerRecompute(std::vector<Placement>& placements) const {
+  const PlanRequest& request = input_.request;
+  for (Placement& placement : placements) {
+    const int degree = placement.block.degree;
+    const BatchSize size = SizeOfBatch(request, degree, placement.samples);
+    const int64_t tokens_per_rank = PaddedTokens(size.tokens, degree) / degree;
+    const BlockClass block_class = input_.costs.ClassOf(placement.block);
+    const LayerCounts current = placement.recompute_layers == kRecomputeAsAsked
+                                    ? request.options.recompute_layers
+                                    : placement.recompute_layers;
+    const auto costs_now = std::find_if(
+        costs_of_mode_.begin(), costs_of_mode_.end(),
+        [&](const auto& c) { return c.recompute_layers() == current; });
+    int64_t least_ns = costs_now->MicroBatchNs(block_class, size);
+    for (const CostModel& costs : costs_of_mode_) {
+      const LayerCounts& mode = costs.recompute_layers();
+      if (tokens_per_rank > TokensPerRank(request, mode, degree)) continue;
+      const int64_t ns = costs.MicroBatchNs(block_class, size);
+      if (ns >= least_ns) continue;
+      least_ns = ns;
+      placement.recompute_layers = mode;
+    }
+  }
+}
+
+void Contest::Offer(std::vector<Placement> placements) {
+  if (costs_of_mode_.size() > 1) LowerRecompute(placements);
+  const int most_groups = input_.request.options.max_groups_per_rank;
+  if (most_groups > 0 &&
+      MostGroupsPerRank(input_.request, placements) > most_groups) {
+    refused_ = true;
+    return;
+  }
+  const int64_t step_ns =
+      PredictStepNs(input_.request, input_.costs, placements);
+  if (!placements_.empty() && step_ns_ <= step_ns) return;
+  step_ns_ = step_ns;
+  placements_ = std::move(placements);
+}
+
+bool Contest::IsNearBound() const {
+  const int64_t bound_ns = input_.bound.step_ns;
+  return step_ns_ <= bound_ns + bound_ns / kNearBoundDivisor;
+}
+
+void OfferRivals(const PolicyInput& input, Contest& contest) {
+  const bool one_mode = input.table.num_modes() == 1;
+  const bool one_degree_can_win =
+      !one_mode || OneDegreeBoundNs(input) < contest.step_ns();
+  for (const PolicyRow& row : Policies()) {
+    if (row.policy == Policy::kEven) continue;
+    if (!one_degree_can_win && KeepsOneDegree(row.policy)) continue;
+    if (one_mode && IsTwin(row.policy)) continue;
+    // A static degree may not hold the run's longest sample; that is no reason
+    // to refuse this step.
+    auto placements = row.place(input);
+    if (placements.ok()) contest.Offer(*std::move(placements));
+    if (one_mode && KeepsOneDegree(row.policy)) {
+      OfferWiderDegrees(input, row, contest);
+    }
+  }
+  if (one_mode && !contest.IsNearBound()) {
+    OfferPublishedRules(input, one_degree_can_win, contest);
+  }
+}
+
+}  // namespace evenstep::planner

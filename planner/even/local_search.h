@@ -1,0 +1,21 @@
+#ifndef EVENSTEP_PLANNER_EVEN_LOCAL_SEARCH_H_
+#define EVENSTEP_PLANNER_EVEN_LOCAL_SEARCH_H_
+
+// Improves a packing in place: samples on the heaviest path move to light nodes
+// of any level, or change places with samples there. A change is made only if
+// both touched subtrees end below the old peak, so the peak never rises and the
+// search ends. Deterministic; bounded by counted trials. Stateless.
+
+#include <cstdint>
+
+#include "planner/even/tree_packing.h"
+
+namespace evenstep::planner {
+
+// Takes what it used from `trials_left`. Ends early at a peak of `stop_ns`.
+void ImprovePacking(TreePacking& packing, int64_t stop_ns,
+                    int64_t& trials_left);
+
+}  // namespace evenstep::planner
+
+#endif  // EVENSTEP_PLANNER_EVEN_LOCAL_SEARCH_H_

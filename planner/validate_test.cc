@@ -338,5 +338,17 @@ TEST(ValidateTest, AbsurdRequestsGiveErrorsOrValidPlans) {
   EXPECT_GT(planned, 50);
 }
 
+TEST(ValidateTest, HeadsThatKAndVHeadsDoNotDivideAreRefused) {
+  PlanRequest request = testing::SimpleRequest(2, 100, {5});
+  request.model.heads = 32;
+  request.model.kv_heads = 5;
+  const absl::Status status = ValidateRequest(request);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("model.kv_heads is 5"));
+  request.model.kv_heads = 8;
+  EXPECT_TRUE(ValidateRequest(request).ok());
+}
+
 }  // namespace
 }  // namespace evenstep::planner

@@ -27,18 +27,6 @@ int64_t FastestBlockSpeed(const PlanRequest& request, const CostModel& costs,
   return fastest;
 }
 
-// Least total rank-time if every sample ends within `limit_ns`; kForever if
-// some sample cannot.
-int64_t LeastRankNs(const CostTable& table, int64_t limit_ns) {
-  int64_t total_ns = 0;
-  for (int i = 0; i < table.num_samples(); ++i) {
-    const int level = table.BestLevel(i, limit_ns);
-    if (level < 0) return kForever;
-    total_ns += table.rank_ns(level, i);
-  }
-  return total_ns;
-}
-
 int64_t SpreadNs(int64_t rank_ns, const CostModel& costs) {
   return CeilDivide(int128{rank_ns} << kSpeedFractionBits, costs.TotalSpeed());
 }
@@ -46,12 +34,12 @@ int64_t SpreadNs(int64_t rank_ns, const CostModel& costs) {
 // What the rounds cost whatever they hold. Under per_round every rank pays the
 // fixed cost of every round, and memory forces a number of rounds, so that the
 // cost is taken off the step and off the samples' shares, and the rest is
-// bounded as ever. All three are 0 under per_step, and where recompute is
-// chosen, which trades rounds for time.
+// bounded as ever. Without rounds: 0, and the table's own rank-times.
 struct RoundCosts {
   int64_t all_ns = 0;     // of all rounds
   int64_t others_ns = 0;  // of all but one, that of the sample at hand
-  int64_t shares_ns = 0;  // rank-time that the cost table holds for it
+  // By level and sample: without the shares of the rounds' fixed cost.
+  std::vector<int64_t> rank_ns = {};
 };
 
 int64_t PlacesNeeded(const PlanRequest& request) {
@@ -66,44 +54,64 @@ int64_t LeastFixedNs(const PlanRequest& request, const CostModel& costs) {
       (int128{costs.FixedNs({})} << kSpeedFractionBits) / speed);
 }
 
-// The largest share of a round's cost that the table holds for a sample.
-int64_t LargestShareNs(const PlanRequest& request, const CostTable& table,
-                       int64_t round_ns, int i) {
-  int64_t largest_ns = 0;
+std::vector<int64_t> RankNsWithout(int64_t round_ns, const CostTable& table,
+                                   const PlanRequest& request) {
+  std::vector<int64_t> rank_ns;
   for (int level = 0; level < table.num_levels(); ++level) {
-    if (!table.Allows(level, i)) continue;
-    const int64_t tokens_per_rank = TokensPerRank(
-        request, table.recompute_layers(level), table.degree(level));
-    largest_ns = std::max(
-        largest_ns,
-        CeilDivide(int128{round_ns} * table.tokens(level, i), tokens_per_rank));
+    const int64_t tokens_per_rank = std::max<int64_t>(
+        1, TokensPerRank(request, table.recompute_layers(level),
+                         table.degree(level)));
+    for (int i = 0; i < table.num_samples(); ++i) {
+      const bool runs = table.Allows(level, i);
+      const int64_t share_ns =
+          runs ? CeilDivide(int128{round_ns} * table.tokens(level, i),
+                            tokens_per_rank)
+               : 0;
+      rank_ns.push_back(
+          std::max<int64_t>(0, table.rank_ns(level, i) - share_ns));
+    }
   }
-  return largest_ns;
+  return rank_ns;
 }
 
 RoundCosts CostsOfRounds(const PlanRequest& request, const CostModel& costs,
                          const CostTable& table) {
-  RoundCosts rounds;
-  if (request.options.sync == SyncMode::kPerStep || table.num_modes() > 1) {
-    return rounds;
-  }
   const int64_t num_rounds =
       CeilDivide(PlacesNeeded(request), request.cluster.num_ranks());
   const int64_t round_ns = LeastFixedNs(request, costs);
-  rounds.all_ns = num_rounds * round_ns;
-  rounds.others_ns = rounds.all_ns - round_ns;
-  for (int i = 0; i < table.num_samples(); ++i) {
-    rounds.shares_ns += LargestShareNs(request, table, costs.FixedNs({}), i);
-  }
-  return rounds;
+  return {num_rounds * round_ns, (num_rounds - 1) * round_ns,
+          RankNsWithout(costs.FixedNs({}), table, request)};
 }
 
+// The least of sample i among the levels that end within `limit_ns`, the shares
+// of rounds apart; kForever if there is none.
+int64_t LeastRankNs(const CostTable& table, const RoundCosts& rounds,
+                    int64_t limit_ns, int i) {
+  if (rounds.rank_ns.empty()) {
+    const int level = table.BestLevel(i, limit_ns);
+    return level < 0 ? kForever : table.rank_ns(level, i);
+  }
+  int64_t least_ns = kForever;
+  for (int level = 0; level < table.num_levels(); ++level) {
+    if (!table.Allows(level, i) || table.alone_ns(level, i) > limit_ns) {
+      continue;
+    }
+    const size_t cell = static_cast<size_t>(level) * table.num_samples() + i;
+    least_ns = std::min(least_ns, rounds.rank_ns[cell]);
+  }
+  return least_ns;
+}
+
+// If every sample ends within `limit_ns`; kForever if some sample cannot.
 int64_t AreaNs(const CostTable& table, const CostModel& costs,
                const RoundCosts& rounds, int64_t limit_ns) {
-  const int64_t rank_ns = LeastRankNs(table, limit_ns);
-  if (rank_ns == kForever) return kForever;
-  return rounds.all_ns +
-         SpreadNs(std::max<int64_t>(0, rank_ns - rounds.shares_ns), costs);
+  int64_t total_ns = 0;
+  for (int i = 0; i < table.num_samples(); ++i) {
+    const int64_t rank_ns = LeastRankNs(table, rounds, limit_ns, i);
+    if (rank_ns == kForever) return kForever;
+    total_ns += rank_ns;
+  }
+  return rounds.all_ns + SpreadNs(total_ns, costs);
 }
 
 int64_t LongestNs(const CostTable& table) {
@@ -242,16 +250,22 @@ int CostTable::FindBestLevel(int i, int64_t limit_ns) const {
 LowerBound ComputeLowerBound(const PlanRequest& request, const CostModel& costs,
                              const CostTable& table) {
   LowerBound bound;
-  const RoundCosts rounds = CostsOfRounds(request, costs, table);
-  int64_t best_ns = AreaNs(table, costs, rounds, kForever);
+  int64_t best_ns = AreaNs(table, costs, {}, kForever);
   auto raise = [&](int64_t ns, BoundKind kind) {
     if (ns <= best_ns) return;
     best_ns = ns;
     bound.kind = kind;
   };
-  raise(LongestNs(table) + rounds.others_ns, BoundKind::kLongest);
+  raise(LongestNs(table), BoundKind::kLongest);
   raise(MemoryNs(request, costs), BoundKind::kMemory);
-  raise(DestructiveNs(table, costs, rounds, best_ns), BoundKind::kDestructive);
+  if (request.options.sync == SyncMode::kPerRound) {
+    const RoundCosts rounds = CostsOfRounds(request, costs, table);
+    raise(AreaNs(table, costs, rounds, kForever), BoundKind::kArea);
+    raise(LongestNs(table) + rounds.others_ns, BoundKind::kLongest);
+    raise(DestructiveNs(table, costs, rounds, best_ns),
+          BoundKind::kDestructive);
+  }
+  raise(DestructiveNs(table, costs, {}, best_ns), BoundKind::kDestructive);
   bound.step_ns = best_ns + request.time.step_fixed_ns;
   return bound;
 }

@@ -3,6 +3,17 @@
 #include <algorithm>
 
 namespace evenstep::planner {
+namespace {
+
+int64_t FastestRank(const Block& block, const CostModel& costs) {
+  int64_t fastest = 0;
+  for (int i = 0; i < block.degree; ++i) {
+    fastest = std::max(fastest, costs.BlockSpeed({block.first_rank + i, 1}));
+  }
+  return fastest;
+}
+
+}  // namespace
 
 BlockTree::BlockTree(const PlanRequest& request, const CostModel& costs) {
   const int num_ranks = request.cluster.num_ranks();
@@ -29,6 +40,7 @@ void BlockTree::AddNode(const Block& block, int level, const CostModel& costs,
   levels_.push_back(level);
   parents_.push_back(parent);
   speeds_.push_back(costs.BlockSpeed(block));
+  holds_back_.push_back(speeds_.back() < FastestRank(block, costs) ? 1 : 0);
   children_.emplace_back();
   if (parent >= 0) children_[parent].push_back(node);
   const auto first = innermost.begin() + block.first_rank;

@@ -37,6 +37,9 @@ class BlockTree {
   int level(int node) const { return levels_[node]; }  // of the root: -1
   int parent(int node) const { return parents_[node]; }
   int64_t speed(int node) const { return speeds_[node]; }
+  // Whether it is no faster than its slowest rank, and others could be.
+  bool HoldsRanksBack(int node) const { return holds_back_[node] != 0; }
+  bool HoldsRanksBack() const { return holds_back_[kRoot] != 0; }
   const std::vector<int>& children(int node) const { return children_[node]; }
   // Whether `inner` is `outer` or lies below it.
   bool Contains(int outer, int inner) const {
@@ -54,6 +57,7 @@ class BlockTree {
   std::vector<int> levels_;
   std::vector<int> parents_;
   std::vector<int64_t> speeds_;
+  std::vector<char> holds_back_;
   std::vector<std::vector<int>> children_;
   std::vector<int> level_begin_;
   std::vector<int> level_end_;

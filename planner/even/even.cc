@@ -65,12 +65,12 @@ bool TargetIsFree(const CostTable& table, int64_t target_ns) {
 using Fills = std::vector<Fill>;
 
 void FillForTargets(const CostTable& table, int64_t bound_ns,
-                    LevelFiller& filler, Fills& fills) {
+                    SlowBlocks slow_blocks, LevelFiller& filler, Fills& fills) {
   const int highest = table.num_degrees() - 1;
   int num_met = 0;
   for (int64_t per_mille : kTargetsPerMille) {
     const int64_t target_ns = bound_ns + bound_ns / 1000 * per_mille;
-    fills.push_back(filler.FillFor({target_ns, 0, highest}));
+    fills.push_back(filler.FillFor({target_ns, 0, highest, slow_blocks}));
     if (fills.back().peak_ns > target_ns) continue;
     if (++num_met == kMaxTargetsMet || TargetIsFree(table, target_ns)) return;
   }
@@ -107,7 +107,10 @@ TreePacking SearchFor(const PolicyInput& input, const BlockTree& tree,
   int64_t trials_left = input.request.options.work_budget;
   LevelFiller filler(tree, input.table);
   Fills fills;
-  FillForTargets(input.table, bound_ns, filler, fills);
+  FillForTargets(input.table, bound_ns, SlowBlocks::kAlike, filler, fills);
+  if (tree.HoldsRanksBack()) {
+    FillForTargets(input.table, bound_ns, SlowBlocks::kLast, filler, fills);
+  }
   const bool bands =
       tree.num_nodes() + input.table.num_samples() <= kMaxSizeWithBands &&
       FixedCostsAreLarge(input.table);

@@ -104,13 +104,25 @@ int LevelFiller::FindBin(int node, int64_t tokens) const {
 void LevelFiller::FillLevel(int level) {
   if (by_level_[level].empty()) return;
   heap_.clear();
+  spared_.clear();
   widened_ = false;
   const auto [begin, end] = tree_.NodesOfLevel(level);
   for (int node = begin; node < end; ++node) {
-    heap_.push_back({PathNs(node), node});
+    if (IsSpared(node)) {
+      spared_.push_back(node);
+    } else {
+      heap_.push_back({PathNs(node), node});
+    }
   }
   std::sort(heap_.begin(), heap_.end());
+  if (heap_.empty()) AdmitSpared();
   for (int sample : by_level_[level]) Place(sample, level);
+}
+
+void LevelFiller::AdmitSpared() {
+  for (int node : spared_) heap_.push_back({PathNs(node), node});
+  spared_.clear();
+  std::sort(heap_.begin(), heap_.end());
 }
 
 void LevelFiller::Place(int sample, int level) {
@@ -127,6 +139,10 @@ void LevelFiller::Place(int sample, int level) {
   const int64_t added_ns =
       SampleNs(node, sample) + (bin < 0 ? FixedNs(node) : 0);
   if (path_ns + added_ns > options_.target_ns) {
+    if (!spared_.empty()) {
+      AdmitSpared();
+      return Place(sample, level);
+    }
     const int wider = FindWider(sample, level);
     if (wider >= 0) {
       Add(wider, sample, FindBin(wider, Tokens(wider, sample)));
@@ -146,6 +162,7 @@ int LevelFiller::FindWider(int sample, int level) {
     const auto [begin, end] = tree_.NodesOfLevel(wider);
     if ((scanned_ += end - begin) > kMaxNodesScanned) return -1;
     for (int node = begin; node < end; ++node) {
+      if (IsSpared(node)) continue;
       const int64_t path_ns =
           PathNs(node) + below_ns_[node] + SampleNs(node, sample);
       if (path_ns > options_.target_ns) continue;

@@ -20,12 +20,20 @@ namespace evenstep::planner {
 // come first; the limit keeps a node with very many bins linear.
 inline constexpr int kMaxBinsTried = 32;
 
+// Blocks that a slow rank holds back waste the time of its neighbours, which
+// narrower blocks can use.
+enum class SlowBlocks {
+  kAlike,  // as any other
+  kLast    // only for what would pass the target elsewhere
+};
+
 struct FillOptions {
   int64_t target_ns = 0;
   // Levels outside are used only by samples that fit no other: for fixed costs
   // that are large against the work.
   int lowest_level = 0;
   int highest_level = 0;
+  SlowBlocks slow_blocks = SlowBlocks::kAlike;
 };
 
 // Which micro-batch every sample is in, and where those run: what is needed to
@@ -50,6 +58,10 @@ class LevelFiller {
   int LevelOf(int sample) const;
   int Narrower(int sample, int level) const;
   int FastestLevel(int sample) const;
+  bool IsSpared(int node) const {
+    return options_.slow_blocks == SlowBlocks::kLast &&
+           tree_.HoldsRanksBack(node);
+  }
   int64_t FixedNs(int node) const;
   int64_t SampleNs(int node, int sample) const;
   int64_t PathNs(int node) const;
@@ -58,6 +70,7 @@ class LevelFiller {
   }
   int FindBin(int node, int64_t tokens) const;
   void FillLevel(int level);
+  void AdmitSpared();
   void Place(int sample, int level);
   int FindWider(int sample, int level);
   void SinkTop();
@@ -69,6 +82,7 @@ class LevelFiller {
   FillOptions options_;
   std::vector<std::vector<int>> by_level_;
   std::vector<Entry> heap_;  // lightest first, of the level at hand
+  std::vector<int> spared_;  // nodes of the level that are not in the heap yet
   bool widened_ = false;     // so that paths in the heap may be stale
   int64_t scanned_ = 0;
   std::vector<int64_t> load_ns_;   // by node

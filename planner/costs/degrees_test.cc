@@ -110,7 +110,7 @@ TEST(DegreesTest, TwoRanksOfTenTokensTakeTwentyAndRefuseTwentyOne) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("21 tokens"), HasSubstr("2 x 10 = 20"),
-                    HasSubstr("at least 11")));
+                    HasSubstr("room on a rank for 11 tokens")));
 }
 
 TEST(DegreesTest, CheckFitsRefusesNonsenseWithoutOverflow) {
@@ -136,7 +136,7 @@ TEST(DegreesTest, ALengthOfFiveRanksOnSixNeedsTheWholeWorld) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("20000 tokens"), HasSubstr("4 x 4096 = 16384"),
-                    HasSubstr("legal degree of 5 or more")));
+                    HasSubstr("or at degree 8 on 8 ranks")));
 }
 
 TEST(DegreesTest, StaticDegreeFollowsTheRunNotTheStep) {

@@ -17,23 +17,52 @@ std::string NameOf(const Sample& sample) {
   return absl::StrCat("sample ", sample.id);
 }
 
+// ", or at degree 64 on 64 ranks": the narrowest degree that the model allows
+// on a larger cluster and that holds the sample; empty if none does.
+std::string WiderDegree(const PlanRequest& request,
+                        const LayerCounts& recompute, const Sample& sample) {
+  const bool aligned = request.options.blocks == BlockShape::kAligned;
+  PlanRequest larger = request;
+  larger.samples = {sample};
+  larger.cluster.ranks_per_node = {aligned ? kMaxRanks : kMaxContiguousRanks};
+  for (int degree : LegalDegrees(larger)) {
+    if (!FitsAlone(larger, degree, recompute, sample)) continue;
+    return absl::StrCat(", or at degree ", degree, " on ", degree, " ranks");
+  }
+  return "";
+}
+
+// "216000 tokens (54000 with nothing recomputed)".
+std::string RoomNeeded(const PlanRequest& request, const LayerCounts& recompute,
+                       int64_t tokens, int degree) {
+  const int64_t needed = PaddedTokens(tokens, degree) / degree;
+  std::string text = absl::StrCat(needed, " tokens");
+  const int64_t most_bytes = BytesPerToken(request, {}, 1);
+  const int64_t bytes = BytesPerToken(request, recompute, degree);
+  if (request.memory.tokens_per_rank > 0 || most_bytes == bytes) return text;
+  const auto plain = static_cast<int64_t>(
+      (int128{needed} * bytes + most_bytes - 1) / most_bytes);
+  absl::StrAppend(&text, " (", plain, " with nothing recomputed)");
+  return text;
+}
+
 // "what" is refused because the widest block is too small for its tokens.
-absl::Status TooLong(const std::string& what, int64_t tokens,
+absl::Status TooLong(const std::string& what, const Sample& sample,
                      const PlanRequest& request,
                      const std::vector<int>& degrees,
                      const LayerCounts& recompute) {
   const int widest = degrees.back();
   const int64_t tokens_per_rank = TokensPerRank(request, recompute, widest);
+  const int layers = recompute.total();
   return absl::FailedPreconditionError(absl::StrCat(
-      what, " has ", tokens, " tokens; the widest legal degree on ",
+      what, " has ", sample.length, " tokens; the widest legal degree on ",
       request.cluster.num_ranks(), " ranks, ", widest, " of {",
       absl::StrJoin(degrees, ", "), "}, holds ", widest, " x ", tokens_per_rank,
-      " = ", tokens_per_rank * widest,
-      " tokens. It fits with memory.tokens_per_rank of at least ",
-      PaddedTokens(tokens, widest) / widest, ", or at a legal degree of ",
-      PaddedTokens(tokens, std::max<int64_t>(1, tokens_per_rank)) /
-          std::max<int64_t>(1, tokens_per_rank),
-      " or more"));
+      " = ", tokens_per_rank * widest, " tokens",
+      layers > 0 ? absl::StrCat(" with ", layers, " layers recomputed") : "",
+      ". It fits with room on a rank for ",
+      RoomNeeded(request, recompute, sample.length, widest),
+      WiderDegree(request, recompute, sample)));
 }
 
 // A video sample may fit no degree because the fitting ones would mostly pad.
@@ -60,7 +89,7 @@ absl::StatusOr<int> SmallestDegreeFor(const std::string& what,
   if (!CanShare(SplitFor(request.model, degrees.back()), sample)) {
     return Unshared(sample, request, recompute);
   }
-  return TooLong(what, sample.length, request, degrees, recompute);
+  return TooLong(what, sample, request, degrees, recompute);
 }
 
 const Sample& LongestSample(const PlanRequest& request) {
@@ -69,32 +98,63 @@ const Sample& LongestSample(const PlanRequest& request) {
       [](const Sample& a, const Sample& b) { return a.length < b.length; });
 }
 
-// A legal degree at which every sample of the step runs.
-absl::StatusOr<int> StaticDegreeOfVideo(const PlanRequest& request) {
-  const std::vector<int> degrees = LegalDegrees(request);
-  const LayerCounts& recompute = request.options.recompute_layers;
-  const Sample* refused = nullptr;
-  for (int degree : degrees) {
-    const auto found = std::find_if(
-        request.samples.begin(), request.samples.end(), [&](const Sample& s) {
-          return !FitsAlone(request, degree, recompute, s);
-        });
-    if (found == request.samples.end()) return degree;
-    refused = &*found;
-  }
+absl::Status NoDegreeRunsAll(const PlanRequest& request,
+                             const Sample& refused) {
   return absl::FailedPreconditionError(absl::StrCat(
-      "no single degree of {", absl::StrJoin(degrees, ", "),
-      "} runs all samples; ", NameOf(*refused), " has ", refused->frames,
-      " frames of ", refused->patches(), " patches and a rank holds ",
-      TokensPerRank(request, recompute),
+      "no single degree of {", absl::StrJoin(LegalDegrees(request), ", "),
+      "} runs all samples; ", NameOf(refused), " has ", refused.frames,
+      " frames of ", refused.patches(), " patches and a rank holds ",
+      TokensPerRank(request, request.options.recompute_layers),
       " tokens. Policies that choose a degree for every sample may have a "
       "plan"));
 }
 
+// Legal degrees at which every sample of the step runs; ascending, not empty.
+absl::StatusOr<std::vector<int>> StaticDegreesOfVideo(
+    const PlanRequest& request) {
+  const LayerCounts& recompute = request.options.recompute_layers;
+  std::vector<int> holding;
+  const Sample* refused = nullptr;
+  for (int degree : LegalDegrees(request)) {
+    const auto found = std::find_if(
+        request.samples.begin(), request.samples.end(), [&](const Sample& s) {
+          return !FitsAlone(request, degree, recompute, s);
+        });
+    if (found == request.samples.end()) {
+      holding.push_back(degree);
+    } else {
+      refused = &*found;
+    }
+  }
+  if (holding.empty()) return NoDegreeRunsAll(request, *refused);
+  return holding;
+}
+
+// Ascending, not empty.
+absl::StatusOr<std::vector<int>> DegreesThatHold(const PlanRequest& request) {
+  if (request.model.is_video()) return StaticDegreesOfVideo(request);
+  const LayerCounts& recompute = request.options.recompute_layers;
+  const Sample& longest = LongestSample(request);
+  const bool stated = request.run.max_length > 0;
+  Sample sample;
+  sample.length = stated ? request.run.max_length : longest.length;
+  EVENSTEP_RETURN_IF_ERROR(
+      SmallestDegreeFor(
+          stated ? "the run's longest possible sample (run.max_length)"
+                 : NameOf(longest),
+          sample, request, recompute)
+          .status());
+  std::vector<int> holding;
+  for (int degree : LegalDegrees(request)) {
+    if (FitsAlone(request, degree, recompute, sample)) {
+      holding.push_back(degree);
+    }
+  }
+  return holding;
+}
+
 // options.static_degree, if it is legal and holds what it must.
 absl::StatusOr<int> AskedStaticDegree(const PlanRequest& request) {
-  PlanRequest only = request;
-  only.options.static_degree = 0;
   const int degree = request.options.static_degree;
   const std::vector<int> legal = LegalDegrees(request);
   if (std::find(legal.begin(), legal.end(), degree) == legal.end()) {
@@ -102,11 +162,12 @@ absl::StatusOr<int> AskedStaticDegree(const PlanRequest& request) {
         "options.static_degree is ", degree, ", not a legal degree of {",
         absl::StrJoin(legal, ", "), "}"));
   }
-  EVENSTEP_ASSIGN_OR_RETURN(const int smallest, StaticDegree(only));
-  if (degree < smallest) {
+  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<int> holding,
+                            DegreesThatHold(request));
+  if (degree < holding[0]) {
     return absl::FailedPreconditionError(
         absl::StrCat("options.static_degree is ", degree,
-                     "; the longest sample needs a degree of ", smallest));
+                     "; the longest sample needs a degree of ", holding[0]));
   }
   for (const Sample& sample : request.samples) {
     if (FitsAlone(request, degree, request.options.recompute_layers, sample)) {
@@ -162,15 +223,18 @@ bool Fits(const PlanRequest& request, int degree, const LayerCounts& recompute,
 
 absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
   if (request.options.static_degree != 0) return AskedStaticDegree(request);
-  if (request.model.is_video()) return StaticDegreeOfVideo(request);
-  const Sample& longest = LongestSample(request);
-  const bool stated = request.run.max_length > 0;
-  Sample sample;
-  sample.length = stated ? request.run.max_length : longest.length;
-  return SmallestDegreeFor(
-      stated ? "the run's longest possible sample (run.max_length)"
-             : NameOf(longest),
-      sample, request, request.options.recompute_layers);
+  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<int> holding,
+                            DegreesThatHold(request));
+  if (request.options.blocks == BlockShape::kAligned) return holding[0];
+  const int num_ranks = request.cluster.num_ranks();
+  const auto dividing =
+      std::find_if(holding.begin(), holding.end(),
+                   [&](int degree) { return num_ranks % degree == 0; });
+  return dividing == holding.end() ? holding[0] : *dividing;
+}
+
+std::vector<int> StaticDegrees(const PlanRequest& request) {
+  return DegreesThatHold(request).value_or(std::vector<int>());
 }
 
 absl::Status CheckSamplesFit(const PlanRequest& request) {

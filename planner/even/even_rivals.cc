@@ -56,15 +56,14 @@ int64_t OneDegreeBoundNs(const PolicyInput& input) {
          input.request.time.step_fixed_ns;
 }
 
-// Of a policy that keeps one degree: at every degree wider than the smallest
-// that holds the longest sample, which the row itself takes.
-void OfferWiderDegrees(const PolicyInput& input, const PolicyRow& row,
+// Of a policy that keeps one degree: at every other than the row itself takes.
+void OfferOtherDegrees(const PolicyInput& input, const PolicyRow& row,
                        Contest& contest) {
-  const auto smallest = StaticDegree(input.request);
-  if (!smallest.ok()) return;
+  const auto own = StaticDegree(input.request);
+  if (!own.ok()) return;
   PlanRequest request = input.request;
-  for (int degree : LegalDegrees(input.request)) {
-    if (degree <= *smallest) continue;
+  for (int degree : StaticDegrees(input.request)) {
+    if (degree == *own) continue;
     request.options.static_degree = degree;
     auto placements =
         row.place({request, input.costs, input.table, input.bound});
@@ -151,7 +150,7 @@ void OfferRivals(const PolicyInput& input, Contest& contest) {
     auto placements = row.place(input);
     if (placements.ok()) contest.Offer(*std::move(placements));
     if (one_mode && KeepsOneDegree(row.policy)) {
-      OfferWiderDegrees(input, row, contest);
+      OfferOtherDegrees(input, row, contest);
     }
   }
   if (one_mode && !contest.IsNearBound()) {

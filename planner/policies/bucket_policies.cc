@@ -107,13 +107,15 @@ std::vector<Placement> PlaceInRounds(std::vector<Work> works, int num_ranks) {
   return placements;
 }
 
-std::vector<Placement> PlaceByBucket(const PolicyInput& input,
-                                     const std::vector<Bucket>& buckets,
-                                     const std::vector<LayerCounts>& modes) {
+// The legal degrees of `request` only.
+std::vector<Placement> PlaceAtDegreesOf(const PlanRequest& request,
+                                        const PolicyInput& input,
+                                        const std::vector<Bucket>& buckets,
+                                        const std::vector<LayerCounts>& modes) {
   std::vector<Work> works;
   for (const Bucket& bucket : buckets) {
     const BucketShape shape =
-        BestShape(input.request, input.costs, bucket, modes,
+        BestShape(request, input.costs, bucket, modes,
                   static_cast<int64_t>(bucket.samples.size()));
     works.push_back({shape, CutIntoBatches(bucket.samples, shape.batch)});
   }
@@ -126,6 +128,35 @@ std::vector<Placement> PlaceByBucket(const PolicyInput& input,
     return PlaceInRounds(std::move(works), num_ranks);
   }
   return PlaceFreely(std::move(works), num_ranks);
+}
+
+bool HoldAll(const PlanRequest& request, const std::vector<Bucket>& buckets,
+             const std::vector<LayerCounts>& modes) {
+  return std::all_of(buckets.begin(), buckets.end(), [&](const Bucket& bucket) {
+    return std::any_of(modes.begin(), modes.end(), [&](const auto& mode) {
+      return FitsSomeDegree(request, mode, bucket.profiled);
+    });
+  });
+}
+
+// Groups of any degree overlap those of other degrees and wait for them. A run
+// with contiguous blocks may keep to aligned ones, and does where that is
+// faster.
+std::vector<Placement> PlaceByBucket(const PolicyInput& input,
+                                     const std::vector<Bucket>& buckets,
+                                     const std::vector<LayerCounts>& modes) {
+  std::vector<Placement> any =
+      PlaceAtDegreesOf(input.request, input, buckets, modes);
+  if (input.request.options.blocks == BlockShape::kAligned) return any;
+  PlanRequest request = input.request;
+  request.options.blocks = BlockShape::kAligned;
+  if (!HoldAll(request, buckets, modes)) return any;
+  std::vector<Placement> aligned =
+      PlaceAtDegreesOf(request, input, buckets, modes);
+  return PredictStepNs(input.request, input.costs, aligned) <
+                 PredictStepNs(input.request, input.costs, any)
+             ? aligned
+             : any;
 }
 
 // One degree for the run; batches of the buckets as long as the longest sample.

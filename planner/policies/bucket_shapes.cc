@@ -28,10 +28,16 @@ class Profile {
             costs_.WithRecompute(layers).MicroBatchNs(block_class,
                                                       size.Times(batch))};
   }
-  // Rank-time of a sample is what a bucket's throughput is measured by.
-  static bool IsBetter(const BucketShape& a, const BucketShape& b) {
-    return int128{a.degree} * a.ns * b.batch <
-           int128{b.degree} * b.ns * a.batch;
+  // Rank-time of a sample is what a bucket's throughput is measured by; with
+  // contiguous blocks that of the ranks which no group of the degree gets, too.
+  bool IsBetter(const BucketShape& a, const BucketShape& b) const {
+    const int128 a_ns = int128{a.ns} * b.batch;
+    const int128 b_ns = int128{b.ns} * a.batch;
+    if (request_.options.blocks == BlockShape::kAligned) {
+      return a_ns * a.degree < b_ns * b.degree;
+    }
+    const int num_ranks = request_.cluster.num_ranks();
+    return a_ns * (num_ranks / b.degree) < b_ns * (num_ranks / a.degree);
   }
 
  private:
@@ -70,7 +76,7 @@ BucketShape BestShape(const PlanRequest& request, const CostModel& costs,
       tried = batch;
       const BucketShape shape =
           profile.Measure(block_class, layers, batch, bucket.profiled);
-      if (!best.has_value() || Profile::IsBetter(shape, *best)) best = shape;
+      if (!best.has_value() || profile.IsBetter(shape, *best)) best = shape;
     }
   }
   return *best;

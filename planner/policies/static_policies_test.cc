@@ -75,6 +75,28 @@ TEST(StaticPoliciesTest, OnSixRanksAtDegreeFourTwoRanksIdle) {
   EXPECT_NEAR(plan.predicted_imbalance, 1.0 / 3, 1e-9);
 }
 
+// Degree 5 holds the longest, but 12 such groups leave 4 of 64 ranks idle.
+TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeDividesTheWorld) {
+  PlanRequest request =
+      testing::SimpleRequest(64, 10, std::vector<int64_t>(64, 45));
+  for (int degree = 1; degree <= 64; ++degree) {
+    request.model.forced_degrees.push_back(degree);
+  }
+  request.options.blocks = BlockShape::kContiguous;
+  for (Policy policy : {Policy::kStatic, Policy::kBalanced, Policy::kPacked,
+                        Policy::kBucket, Policy::kBucketTuned}) {
+    const Plan plan = PlanWith(policy, request);
+    for (const MicroBatch& batch : plan.micro_batches) {
+      EXPECT_EQ(batch.degree, 8);
+    }
+    EXPECT_NEAR(plan.predicted_imbalance, 0, 1e-9) << PolicyName(policy);
+  }
+  // Where none divides it, the smallest that holds.
+  request.cluster.ranks_per_node = {61};
+  request.model.forced_degrees = {1, 5, 7};
+  EXPECT_EQ(PlanWith(Policy::kStatic, request).micro_batches[0].degree, 5);
+}
+
 // cases.md, Capacity 1.
 TEST(StaticPoliciesTest, EightSamplesOfSevenUnderACapOfEightAreEightBatches) {
   const std::vector<int64_t> lengths(8, 7);

@@ -208,9 +208,13 @@ const std::vector<LengthDraw>& ClipSizes() {
   return *kSizes;
 }
 
+std::vector<std::string> LengthLawNames() {
+  return {"short", "balanced", "long", "wikipedia", "lognormal"};
+}
+
 bool IsLengthLaw(absl::string_view text) {
-  return text == "short" || text == "balanced" || text == "long" ||
-         text == "wikipedia" || text == "lognormal" ||
+  const std::vector<std::string> names = LengthLawNames();
+  return std::find(names.begin(), names.end(), text) != names.end() ||
          absl::StartsWith(text, "lognormal(");
 }
 

@@ -50,6 +50,8 @@ struct LengthLaw {
   int64_t max_length = 0;       // kLognormal
 };
 
+// As they are typed; of lognormal the name only.
+std::vector<std::string> LengthLawNames();
 // Whether the text names a law, perhaps with bad numbers, rather than a file.
 bool IsLengthLaw(absl::string_view text);
 // INVALID_ARGUMENT with the known laws, or with the number that is wrong.

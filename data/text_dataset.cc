@@ -167,8 +167,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     const DatasetOptions& options) {
   absl::string_view path = options.source;
   if (!absl::ConsumePrefix(&path, "text:")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data source '", options.source, "' is not text:PATH"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data source '", options.source,
+        "' is not text:PATH; for files of text it is 'text:", options.source,
+        "'"));
   }
   EVENSTEP_RETURN_IF_ERROR(CheckOptions(options));
   EVENSTEP_ASSIGN_OR_RETURN(const FileList list, ListFiles(path));

@@ -48,6 +48,15 @@ std::vector<std::string> KeysUnder(const std::vector<std::string>& keys,
   return names;
 }
 
+// A job's steps keep their samples (docs/adr/0020).
+bool AsksForElasticBatches(absl::string_view key, absl::string_view text) {
+  return key == "batch" && text == "elastic";
+}
+constexpr char kNoElasticBatches[] =
+    "elastic: which samples a step trains on would depend on the ranks, the "
+    "costs and the steps before it, and a repeated step would train on others; "
+    "`evenstep plan --batch elastic` shows what such batches would be";
+
 // Reads one job file and its overrides, and says where each key was set.
 class JobReader {
  public:
@@ -82,6 +91,9 @@ class JobReader {
     if (key == "costs") {
       spec_->profile = ProfileKey();  // of the file's own costs
       return At(where, ReadCostFile(std::string(parts.second)));
+    }
+    if (AsksForElasticBatches(key, parts.second)) {
+      return At(where, absl::InvalidArgumentError(kNoElasticBatches));
     }
     const Field* const field = FindField(fields_, key);
     if (field == nullptr) {
@@ -151,6 +163,10 @@ class JobReader {
     if (entry.value.kind == YamlNode::Kind::kNull) return absl::OkStatus();
     if (entry.value.kind == YamlNode::Kind::kMap) {
       return ReadMap(entry.value, key);
+    }
+    if (AsksForElasticBatches(key, entry.value.scalar)) {
+      return YamlError(options_.name, entry.line,
+                       absl::StrCat(key, ": ", kNoElasticBatches));
     }
     return YamlError(options_.name, entry.line,
                      absl::StrCat(key, ": expected a map with ",

@@ -199,6 +199,15 @@ TEST(JobFileTest, WrongShapesAndTypesNameLineAndKey) {
   EXPECT_THAT(ErrorOf("timeouts: {start: 60}\n"), HasSubstr("a duration"));
 }
 
+TEST(JobFileTest, ElasticBatchesAreRefusedWithTheReasonAndTheCommand) {
+  EXPECT_THAT(ErrorOf("name: a\nbatch: elastic\n"),
+              AllOf(StartsWith("job.yaml:2: batch: elastic: which samples"),
+                    HasSubstr("`evenstep plan --batch elastic`")));
+  EXPECT_THAT(ErrorOf(kLeast, {"batch=elastic"}),
+              AllOf(StartsWith("--set batch: elastic: which samples"),
+                    HasSubstr("`evenstep plan --batch elastic`")));
+}
+
 TEST(JobFileTest, BrokenRulesNameTheLineOfTheirKey) {
   EXPECT_THAT(ErrorOf("name: a\ndata: {source: 'text:/d'}\nranks: 0\n"),
               StartsWith("job.yaml:3: ranks: 0 is not in 1 to "));

@@ -1,9 +1,15 @@
 #include "client/cli/plan_command.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "client/cli/table.h"
 #include "client/plan/plan_json.h"
@@ -54,25 +60,69 @@ absl::StatusOr<planner::Hardware> HardwareOf(
 }
 
 bool WantsSimulation(const PlanCommand& command) {
-  const planner::Hardware& hardware = command.hardware;
-  return command.simulate || hardware.layer_noise != 0 ||
-         hardware.rank_noise != 0 || command.cost_error != 0 ||
-         hardware.across_nodes.slowdown != 1 || !command.slow_ranks.empty() ||
+  return command.simulate || !command.slow_ranks.empty() ||
          !command.true_costs.empty();
+}
+
+// The planner speaks of the fields of its request; here people typed flags.
+std::string InFlags(absl::string_view message) {
+  return absl::StrReplaceAll(
+      message, {{"hardware: layer_noise", "--simulate-noise"},
+                {"hardware: rank_noise", "--simulate-rank-noise"},
+                {"hardware: across_nodes.slowdown", "--simulate-slow-network"},
+                {"hardware: rank_slowdown", "--simulate-slow: rank_slowdown"},
+                {"hardware: cost error", "--simulate-cost-error"},
+                {"memory.tokens_per_rank", "--tokens-per-gpu"},
+                {"model.forced_degrees", "--degrees"},
+                {"options.max_groups_per_rank", "--max-groups-per-rank"},
+                {"options.recompute_layers", "--recompute-layers"},
+                {"options.work_budget", "--work-budget"},
+                {"run.max_length", "--max-length"},
+                {"the run's max_length", "--max-length"},
+                {"speed of rank", "--rank-speed of rank"}});
+}
+
+absl::Status InFlags(const absl::Status& status) {
+  return status.ok() ? status
+                     : absl::Status(status.code(), InFlags(status.message()));
+}
+
+// Before anything is planned.
+absl::Status CheckReportPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const std::filesystem::path file(path);
+  const std::filesystem::path folder =
+      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--report ", path, ": there is no folder ", folder.string()));
+  }
+  if (std::filesystem::is_directory(file, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--report ", path, " is a folder; name a file in it"));
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--report ", path, ": the folder cannot be written to"));
+  }
+  return absl::OkStatus();
 }
 
 struct Planned {
   Comparison comparison;
   plan::RequestNames names;
-  std::string note;
+  std::vector<std::string> notes;  // some may be empty
 };
 
 absl::StatusOr<Planned> PlanAll(Environment& environment,
                                 const PlanCommand& command) {
   plan::RunOptions options;
   EVENSTEP_ASSIGN_OR_RETURN(options.policies,
-                            plan::PoliciesNamed(command.policy));
+                            plan::PoliciesNamed(command.policy, command.batch));
   options.num_threads = command.num_threads;
+  options.batch = command.batch;
+  options.seed = command.lengths.seed;
   EVENSTEP_ASSIGN_OR_RETURN(const planner::PublishedCosts costs,
                             plan::LoadCosts(command.setup.costs));
   plan::LengthSource source = command.lengths;
@@ -87,10 +137,14 @@ absl::StatusOr<Planned> PlanAll(Environment& environment,
     EVENSTEP_ASSIGN_OR_RETURN(options.simulate, HardwareOf(command, request));
   }
   Planned planned;
-  planned.names = {lengths.origin, costs.name, costs.source};
-  planned.note = lengths.note;
+  planned.names = {lengths.origin, costs.name, costs.source,
+                   SettingsGiven(*command.app)};
+  planned.notes = {lengths.note, plan::NoteOn(request)};
   EVENSTEP_ASSIGN_OR_RETURN(planned.comparison,
                             plan::ComparePolicies(request, options));
+  for (PolicyRun& run : planned.comparison.runs) {
+    run.status = InFlags(run.status);
+  }
   return planned;
 }
 
@@ -106,6 +160,8 @@ void ShowTables(Output& output, const Planned& planned, bool show_plan) {
   output.Text(absl::StrCat(planned.names.lengths, ": ",
                            plan::DescribeRequest(comparison.request), "; ",
                            planned.names.costs, "\n"));
+  const std::string settings = plan::DescribeSettings(planned.names);
+  if (!settings.empty()) output.Text(settings + "\n");
   const std::string bound = plan::DescribeBound(comparison);
   if (!bound.empty()) output.Text(bound + "\n\n");
   if (comparison.AnyPlan()) {
@@ -118,8 +174,8 @@ void ShowTables(Output& output, const Planned& planned, bool show_plan) {
   for (const PolicyRun& run : comparison.runs) {
     if (!run.status.ok()) continue;
     output.Text(absl::StrCat("\n", planner::PolicyName(run.policy), "\n"));
-    output.Text(
-        Format(plan::PlanRows(comparison.request, run.plan), output.colour()));
+    output.Text(Format(plan::PlanRows(comparison.RequestOf(run), run.plan),
+                       output.colour()));
   }
 }
 
@@ -128,9 +184,15 @@ void ShowTables(Output& output, const Planned& planned, bool show_plan) {
 ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
                   const PlanCommand& command) {
   Output output(environment, global);
+  // What the library would log of its data is said in the answer's own words.
+  SetLogLevel(LogLevel::kError);
+  const absl::Status report = CheckReportPath(command.report);
+  if (!report.ok()) return output.Fail(report);
   auto planned = PlanAll(environment, command);
-  if (!planned.ok()) return output.Fail(planned.status());
-  if (!planned->note.empty()) output.Message(planned->note);
+  if (!planned.ok()) return output.Fail(InFlags(planned.status()));
+  for (const std::string& note : planned->notes) {
+    if (!note.empty()) output.Message(note);
+  }
   const Comparison& comparison = planned->comparison;
   if (output.structured()) {
     output.Document(plan::ToJson(comparison, planned->names));
@@ -140,7 +202,10 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
   if (!command.report.empty()) {
     const absl::Status written = WriteFileAtomically(
         command.report, plan::ReportHtml(comparison, planned->names));
-    if (!written.ok()) return output.Fail(written);
+    if (!written.ok()) {
+      output.Fail(written);
+      return kExitOtherError;  // the codes of files are others' here
+    }
     output.Message(absl::StrCat("Report: ", command.report));
   }
   if (comparison.AnyPlan()) return kExitOk;

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/cli/environment.h"
@@ -14,6 +15,7 @@
 #include "client/cli/output.h"
 #include "client/plan/length_source.h"
 #include "client/plan/plan_setup.h"
+#include "client/plan/policy_runs.h"
 #include "planner/simulator.h"
 
 namespace CLI {
@@ -26,6 +28,7 @@ struct PlanCommand {
   plan::LengthSource lengths;
   plan::PlanSetup setup;
   std::string policy = "all";
+  plan::BatchKind batch = plan::BatchKind::kFixed;
   int num_threads = 1;
   bool show_plan = false;
   std::string report;  // file
@@ -36,9 +39,15 @@ struct PlanCommand {
   double cost_error = 0;
   std::string true_costs;
   bool simulate = false;
+
+  const CLI::App* app = nullptr;  // that parsed it; outlives the command
 };
 
 void AddPlanFlags(CLI::App* app, PlanCommand* command);
+// Flags that were given, and what was typed, but for those that the answer
+// shows in its first line.
+std::vector<std::pair<std::string, std::string>> SettingsGiven(
+    const CLI::App& app);
 
 ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
                   const PlanCommand& command);

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/parse_value.h"
 #include "client/cli/plan_command.h"
 
@@ -55,6 +59,14 @@ void AddChoice(CLI::App* app, const std::string& name, T* target,
       ->type_name("NAME");
 }
 
+// Numbers that a double reads and an unsigned integer would wrap.
+CLI::Validator NotNegative() {
+  auto check = [](std::string& text) -> std::string {
+    return !text.empty() && text[0] == '-' ? text + "; at least 0" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 // 0 stands for "not said" in the structs, so nobody may say it.
 CLI::Validator AtLeastOne(const std::string& what) {
   auto check = [what](std::string& text) -> std::string {
@@ -81,6 +93,7 @@ void AddLengthFlags(CLI::App* app, PlanCommand* command) {
       ->type_name("N");
   app->add_option("--seed", command->lengths.seed,
                   "Seed of draws and of the simulation (1)")
+      ->check(NotNegative())
       ->type_name("N");
 }
 
@@ -104,7 +117,7 @@ void AddModelFlags(CLI::App* app, PlanSetup* setup) {
       ->type_name("NAME|FILE");
   app->add_option("--tokens-per-gpu", setup->tokens_per_gpu,
                   "Tokens that a GPU holds with nothing recomputed, instead of "
-                  "what the costs say")
+                  "what the costs say; recompute makes room for more")
       ->check(AtLeastOne("tokens per GPU"))
       ->type_name("N");
   app->add_option("--micro-batch-fixed-ms", setup->micro_batch_fixed_ms,
@@ -127,6 +140,12 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
   PlanSetup* setup = &command->setup;
   app->add_option("--policy", command->policy, "A policy, or all (all)")
       ->type_name("NAME");
+  AddChoice<plan::BatchKind>(
+      app, "--batch", &command->batch,
+      {{"fixed", plan::BatchKind::kFixed},
+       {"elastic", plan::BatchKind::kElastic}},
+      "fixed: the step is all samples; elastic: they are a pool, of which "
+      "bucket, packed and dcp-* draw a step (fixed)");
   AddChoice<planner::SyncMode>(
       app, "--sync", &setup->sync,
       {{"per_step", planner::SyncMode::kPerStep},
@@ -143,8 +162,10 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
       {{"fixed", plan::RecomputeChoice::kFixed},
        {"plan", plan::RecomputeChoice::kPlan}},
       "fixed: --recompute-layers everywhere; plan: chosen (plan)");
-  app->add_option("--recompute-layers", setup->recompute_layers,
-                  "With --recompute fixed: layers recomputed, of each kind (0)")
+  app->add_option_function<int>(
+         "--recompute-layers",
+         [setup](const int& layers) { setup->recompute_layers = layers; },
+         "With --recompute fixed: layers recomputed, of each kind (0)")
       ->type_name("N");
   app->add_option("--max-groups-per-rank", setup->max_groups_per_rank,
                   "Groups of two and more that a rank may be in (no limit)")
@@ -156,34 +177,65 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
       ->type_name("N");
 }
 
+// Numbers of the simulation; giving one asks for it, 0 too.
+void AddSimulated(CLI::App* app, PlanCommand* command, const std::string& name,
+                  double* target, const std::string& type,
+                  const std::string& help) {
+  app->add_option(name, *target, help + "; implies --simulate")
+      ->each([command](const std::string&) { command->simulate = true; })
+      ->type_name(type);
+}
+
 void AddSimulationFlags(CLI::App* app, PlanCommand* command) {
   planner::Hardware* hardware = &command->hardware;
   app->add_flag("--simulate", command->simulate,
                 "Also run every plan in the simulator");
-  app->add_option("--simulate-noise", hardware->layer_noise,
-                  "Noise of a rank in a layer: 0.02 is 2 %; implies --simulate")
-      ->type_name("SIGMA");
-  app->add_option("--simulate-rank-noise", hardware->rank_noise,
-                  "Noise of a rank over the whole step")
-      ->type_name("SIGMA");
+  AddSimulated(app, command, "--simulate-noise", &hardware->layer_noise,
+               "SIGMA", "Noise of a rank in a layer: 0.02 is 2 %");
+  AddSimulated(app, command, "--simulate-rank-noise", &hardware->rank_noise,
+               "SIGMA", "Noise of a rank over the whole step");
   AddRankNumbers(app, "--simulate-slow", &command->slow_ranks,
                  "A rank that is slower than the planner knows, such as "
                  "5=1.25; may be repeated");
-  app->add_option("--simulate-cost-error", command->cost_error,
-                  "Every number of the costs is really up to this share more "
-                  "or less")
-      ->type_name("SHARE");
+  AddSimulated(app, command, "--simulate-cost-error", &command->cost_error,
+               "SHARE",
+               "Every number of the costs is really up to this share more or "
+               "less");
   app->add_option("--simulate-costs", command->true_costs,
                   "What things really cost")
       ->type_name("NAME|FILE");
-  app->add_option("--simulate-slow-network", hardware->across_nodes.slowdown,
-                  "Time of collectives across nodes over the planned one")
-      ->type_name("FACTOR");
+  AddSimulated(app, command, "--simulate-slow-network",
+               &hardware->across_nodes.slowdown, "FACTOR",
+               "Time of collectives across nodes over the planned one");
 }
+
+// What the first line of the answer does not say by itself.
+constexpr absl::string_view kShownElsewhere[] = {
+    "lengths", "data", "samples", "gpus",   "gpus-per-node",
+    "costs",   "sync", "blocks",  "policy", "show-plan",
+    "report",  "help", "threads", "seed"};
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> SettingsGiven(
+    const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string name = option->get_lnames()[0];
+    const auto* found =
+        std::find(std::begin(kShownElsewhere), std::end(kShownElsewhere),
+                  absl::string_view(name));
+    if (found != std::end(kShownElsewhere)) continue;
+    const bool is_flag = option->get_items_expected_max() == 0;
+    settings.push_back(
+        {name, is_flag ? "" : absl::StrJoin(option->results(), ",")});
+  }
+  return settings;
+}
+
 void AddPlanFlags(CLI::App* app, PlanCommand* command) {
+  command->app = app;
   AddLengthFlags(app, command);
   AddClusterFlags(app, &command->setup);
   AddModelFlags(app, &command->setup);

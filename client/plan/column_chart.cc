@@ -18,13 +18,19 @@ constexpr double kBottom = 38;
 constexpr double kBarHeight = 22;
 constexpr double kBarWidth = 1140;
 constexpr double kBarLeft = 150;
-constexpr double kBarRight = 210;
 
 std::string ValueLabel(double value, ColumnChartOptions::Unit unit) {
   if (unit == ColumnChartOptions::Unit::kPercent) {
     return absl::StrFormat("%.0f%%", value * 100);
   }
   return ShortCount(value);
+}
+
+void DrawLabel(double x, double y, const std::string& text, LabelLine& line,
+               Svg& svg) {
+  if (text.empty()) return;
+  const auto middle = line.Place(x, text);
+  if (middle.has_value()) svg.Text(*middle, y, "middle", text, "label");
 }
 
 }  // namespace
@@ -51,7 +57,8 @@ std::string ColumnChart(const std::vector<Column>& columns,
   }
   const double slot = plot_width / std::max<size_t>(1, columns.size());
   const double gap = slot > 4 ? std::min(3.0, slot * 0.15) : 0;
-  double free_from = kLeft - 20;  // of the labels' line
+  LabelLine below(kLeft - 20, options.width);
+  LabelLine on_top(kLeft - 20, options.width);
   for (size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
     const double x = kLeft + slot * static_cast<double>(i);
@@ -59,13 +66,8 @@ std::string ColumnChart(const std::vector<Column>& columns,
         {x + gap / 2, y(column.value), slot - gap, bottom - y(column.value)},
         column.style_class, column.tooltip);
     const double middle = x + slot / 2;
-    if (!column.text.empty()) {
-      svg.Text(middle, y(column.value) - 4, "middle", column.text, "label");
-    }
-    const double half = 3.4 * static_cast<double>(column.label.size());
-    if (column.label.empty() || middle - half < free_from) continue;
-    svg.Text(middle, bottom + 15, "middle", column.label, "label");
-    free_from = middle + half + 4;
+    DrawLabel(middle, y(column.value) - 4, column.text, on_top, svg);
+    DrawLabel(middle, bottom + 15, column.label, below, svg);
   }
   svg.Line(kLeft, bottom, kLeft + plot_width, bottom, "axis");
   svg.Text(kLeft + plot_width / 2, bottom + 31, "middle", options.axis,
@@ -82,11 +84,15 @@ std::string ColumnChart(const std::vector<Column>& columns,
 std::string BarChart(const std::vector<Bar>& bars, double line,
                      const std::string& line_label, const std::string& title) {
   double most = line;
-  for (const Bar& bar : bars) most = std::max(most, bar.value);
+  double right = 0;  // room for the longest text
+  for (const Bar& bar : bars) {
+    most = std::max(most, bar.value);
+    right = std::max(right, LabelWidth(bar.text) + 7);
+  }
   if (most <= 0) most = 1;
   const double height = kBarHeight * static_cast<double>(bars.size());
   auto x = [&](double value) {
-    return kBarLeft + (kBarWidth - kBarLeft - kBarRight) * value / most;
+    return kBarLeft + (kBarWidth - kBarLeft - right) * value / most;
   };
   Svg svg(kBarWidth, height + 22, title);
   for (size_t i = 0; i < bars.size(); ++i) {

@@ -9,7 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "data/dataset.h"
@@ -22,6 +24,7 @@ namespace {
 using data::LengthDraw;
 
 constexpr int64_t kMaxLengthFileBytes = int64_t{64} << 20;
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 absl::StatusOr<LengthDraw> ParseLength(absl::string_view line) {
   LengthDraw draw;
@@ -79,6 +82,11 @@ absl::StatusOr<StepLengths> FromFile(const LengthSource& source) {
   const absl::StatusOr<std::string> text =
       standard_input ? ReadInput(source.input)
                      : ReadWholeFile(source.lengths, kMaxLengthFileBytes);
+  if (absl::IsNotFound(text.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(text.status().message(), "; nor is it a law",
+                     KnownNamesHint(source.lengths, data::LengthLawNames())));
+  }
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
   StepLengths step;
   step.origin = standard_input ? "standard input" : source.lengths;
@@ -146,9 +154,11 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
 absl::StatusOr<std::vector<LengthDraw>> ParseLengths(const std::string& text) {
   std::vector<LengthDraw> samples;
   int64_t line_number = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+  absl::string_view rest = text;
+  absl::ConsumePrefix(&rest, kByteOrderMark);
+  for (absl::string_view line : absl::StrSplit(rest, '\n')) {
     ++line_number;
-    line = absl::StripAsciiWhitespace(line);
+    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     auto draw = ParseLength(line);
     if (!draw.ok()) {

@@ -6,7 +6,8 @@
 // `evenstep plan` and by studies. Stateless.
 //
 // A file has one sample a line: a number of tokens, or frames x height x width
-// in patches for video, such as 30x45x80. Blank lines are skipped.
+// in patches for video, such as 30x45x80. Blank lines are skipped, and what
+// follows a #.
 
 #include <cstdint>
 #include <istream>

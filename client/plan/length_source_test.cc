@@ -111,5 +111,15 @@ TEST(LengthSourceTest, OneSourceIsNeededAndNotTwo) {
   EXPECT_THAT(ErrorOf(FromText("/no/such/file")), HasSubstr("/no/such"));
 }
 
+TEST(LengthSourceTest, CommentsAndAByteOrderMarkAreNoLengths) {
+  const auto samples = ParseLengths(
+      "\xEF\xBB\xBF# tokens of each document\r\n12\r\n\n 7 # short\n#9\n");
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  ASSERT_EQ(samples->size(), 2u);
+  EXPECT_EQ((*samples)[0].length, 12);
+  EXPECT_EQ((*samples)[1].length, 7);
+  EXPECT_FALSE(ParseLengths("# nothing else\n").ok());
+}
+
 }  // namespace
 }  // namespace evenstep::plan

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/plan/plan_table.h"
 #include "planner/costs/memory_model.h"
 
 namespace evenstep::plan {
@@ -22,17 +24,15 @@ Json LayersToJson(const PlanRequest& request,
 }
 
 Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
-  int64_t tokens = 0;
   int64_t longest = 0;
   for (const auto& sample : request.samples) {
-    tokens += sample.length;
     longest = std::max(longest, sample.length);
   }
   const auto& options = request.options;
   Json json = {
       {"lengths", names.lengths},
       {"samples", request.samples.size()},
-      {"tokens", tokens},
+      {"tokens", TokensOf(request.samples)},
       {"longest", longest},
       {"gpus", request.cluster.num_ranks()},
       {"gpus_per_node", request.cluster.ranks_per_node},
@@ -54,18 +54,29 @@ Json RequestToJson(const PlanRequest& request, const RequestNames& names) {
   }
   json["layers"] = LayersToJson(request, request.model.layers());
   json["recompute"] = modes;
+  json["max_length"] = request.run.max_length;
+  json["max_groups_per_rank"] = options.max_groups_per_rank;
+  json["work_budget"] = options.work_budget;
+  json["settings"] = Json::object();
+  for (const auto& [name, value] : names.settings) {
+    json["settings"][name] = value;
+  }
   return json;
 }
 
 Json MicroBatchesToJson(const PlanRequest& request, const Plan& plan) {
   Json list = Json::array();
   for (const MicroBatch& batch : plan.micro_batches) {
+    Json samples = Json::array();  // positions in the list of lengths
+    for (int index : batch.samples) {
+      samples.push_back(request.samples[index].id);
+    }
     list.push_back(
         {{"order", list.size()},
          {"round", batch.round},
          {"first_rank", batch.first_rank},
          {"degree", batch.degree},
-         {"samples", batch.samples},
+         {"samples", samples},
          {"tokens_per_rank", batch.padded_tokens / batch.degree},
          {"recompute", LayersToJson(request, batch.recompute_layers)},
          {"seconds", Seconds(batch.predicted_ns)}});
@@ -86,6 +97,15 @@ Json SimulatedToJson(const planner::SimulatedStep& step) {
           {"waiting_seconds", waiting}};
 }
 
+Json DrawnToJson(const DrawnBatch& drawn) {
+  Json left = Json::array();
+  for (const auto& sample : drawn.left) left.push_back(sample.id);
+  return {{"samples", drawn.request.samples.size()},
+          {"tokens", TokensOf(drawn.request.samples)},
+          {"left_samples", left},
+          {"left_tokens", TokensOf(drawn.left)}};
+}
+
 Json RunToJson(const PlanRequest& request, const PolicyRun& run) {
   const auto name = planner::PolicyName(run.policy);
   Json json = {{"policy", std::string(name.data(), name.size())}};
@@ -94,6 +114,7 @@ Json RunToJson(const PlanRequest& request, const PolicyRun& run) {
     return json;
   }
   const Plan& plan = run.plan;
+  if (run.drawn.has_value()) json["batch"] = DrawnToJson(*run.drawn);
   json["step_seconds"] = Seconds(plan.predicted_step_ns);
   json["lower_bound_seconds"] = Seconds(plan.lower_bound_ns);
   json["bound"] = BoundName(plan.active_bound);
@@ -113,10 +134,19 @@ Json RunToJson(const PlanRequest& request, const PolicyRun& run) {
 
 }  // namespace
 
+std::string DescribeSettings(const RequestNames& names) {
+  std::string text;
+  for (const auto& [name, value] : names.settings) {
+    absl::StrAppend(&text, text.empty() ? "with --" : ", --", name,
+                    value.empty() ? "" : " ", value);
+  }
+  return text;
+}
+
 Json ToJson(const Comparison& comparison, const RequestNames& names) {
   Json policies = Json::array();
   for (const PolicyRun& run : comparison.runs) {
-    policies.push_back(RunToJson(comparison.request, run));
+    policies.push_back(RunToJson(comparison.RequestOf(run), run));
   }
   return {{"request", RequestToJson(comparison.request, names)},
           {"policies", policies}};

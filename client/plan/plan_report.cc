@@ -40,14 +40,13 @@ struct Drawn {
   planner::SimulatedStep step;
 };
 
-std::vector<Drawn> FastestFirst(const Comparison& comparison) {
+std::vector<Drawn> DrawnRuns(const Comparison& comparison) {
   std::vector<Drawn> drawn;
-  for (const PolicyRun& run : comparison.runs) {
-    if (!run.status.ok()) continue;
-    Drawn one{&run, {}};
-    auto exact = planner::Simulate(comparison.request, run.plan, {});
-    if (run.simulated.has_value()) {
-      one.step = *run.simulated;
+  for (const PolicyRun* run : FastestFirst(comparison)) {
+    Drawn one{run, {}};
+    auto exact = planner::Simulate(comparison.RequestOf(*run), run->plan, {});
+    if (run->simulated.has_value()) {
+      one.step = *run->simulated;
     } else if (exact.ok()) {
       one.step = *std::move(exact);
     } else {
@@ -55,10 +54,6 @@ std::vector<Drawn> FastestFirst(const Comparison& comparison) {
     }
     drawn.push_back(std::move(one));
   }
-  std::stable_sort(
-      drawn.begin(), drawn.end(), [](const Drawn& a, const Drawn& b) {
-        return a.run->plan.predicted_step_ns < b.run->plan.predicted_step_ns;
-      });
   return drawn;
 }
 
@@ -69,7 +64,9 @@ TimelineScale ScaleOf(const std::vector<Drawn>& drawn) {
   int64_t least_ns = INT64_MAX;
   for (const Drawn& one : drawn) {
     least_ns = std::min(least_ns, one.step.step_ns);
-    scale.bound_ns = one.run->plan.lower_bound_ns;
+    // Elastic batches have bounds of their own.
+    scale.bound_ns =
+        one.run->drawn.has_value() ? 0 : one.run->plan.lower_bound_ns;
     for (const MicroBatch& batch : one.run->plan.micro_batches) {
       degrees.insert(batch.degree);
     }
@@ -113,7 +110,8 @@ std::string StepTimes(const std::vector<Drawn>& drawn) {
          one.run->policy == planner::Policy::kEven ? "bar-even" : "plain"});
   }
   if (drawn.empty()) return "";
-  const int64_t bound_ns = drawn[0].run->plan.lower_bound_ns;
+  const bool elastic = drawn[0].run->drawn.has_value();
+  const int64_t bound_ns = elastic ? 0 : drawn[0].run->plan.lower_bound_ns;
   return BarChart(bars, Seconds(bound_ns), "lower bound",
                   "Predicted step time by policy");
 }
@@ -255,23 +253,21 @@ std::string MemoryChart(const PlanRequest& request, const PolicyRun& run) {
 std::string PolicySection(const Comparison& comparison, const Drawn& drawn,
                           const TimelineScale& scale) {
   const PolicyRun& run = *drawn.run;
+  const PlanRequest& request = comparison.RequestOf(run);
   std::string summary = absl::StrFormat(
       "%s, %.3f of the bound; %d micro-batches; %.1f%% of the ranks' time is "
       "waiting",
       FormatTime(Seconds(drawn.step.step_ns)),
-      scale.bound_ns > 0 ? static_cast<double>(drawn.step.step_ns) /
-                               static_cast<double>(scale.bound_ns)
-                         : 1.0,
+      static_cast<double>(drawn.step.step_ns) /
+          static_cast<double>(std::max<int64_t>(1, run.plan.lower_bound_ns)),
       run.plan.micro_batches.size(), drawn.step.idle_share * 100);
   if (run.simulated.has_value()) absl::StrAppend(&summary, "; simulated");
   return absl::StrCat(
       "<section class=\"policy\"><div class=\"head\"><h3>",
       EscapeHtml(Name(run)), "</h3><span class=\"soft\">", EscapeHtml(summary),
-      "</span></div>\n",
-      TimelineChart(comparison.request, run.plan, drawn.step, scale),
-      "<div class=\"charts\"><div>",
-      DegreeChart(comparison.request, run, scale), "</div><div>",
-      MemoryChart(comparison.request, run), "</div></div></section>\n");
+      "</span></div>\n", TimelineChart(request, run.plan, drawn.step, scale),
+      "<div class=\"charts\"><div>", DegreeChart(request, run, scale),
+      "</div><div>", MemoryChart(request, run), "</div></div></section>\n");
 }
 
 std::string Legend(const TimelineScale& scale) {
@@ -286,6 +282,7 @@ std::string Legend(const TimelineScale& scale) {
     html += entry(DegreeClass(scale.degrees, degree), absl::StrCat(degree));
   }
   html += entry("waiting", "waiting");
+  if (scale.bound_ns == 0) return html + "</div>\n";
   html +=
       "<span><svg viewBox=\"0 0 16 14\"><line x1=\"8\" y1=\"0\" x2=\"8\" "
       "y2=\"14\" class=\"bound\"/></svg>lower bound of any plan</span>";
@@ -309,6 +306,7 @@ constexpr char kColumnsExplained[] = R"(<h2>Columns</h2>
 
 std::string Head(const Comparison& comparison, const RequestNames& names) {
   const std::string bound = DescribeBound(comparison);
+  const std::string settings = DescribeSettings(names);
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "
@@ -317,10 +315,15 @@ std::string Head(const Comparison& comparison, const RequestNames& names) {
       "<h1>How this step would run</h1>\n<p>", EscapeHtml(names.lengths), ": ",
       EscapeHtml(DescribeRequest(comparison.request)),
       "</p>\n<p>Costs: ", EscapeHtml(names.costs), " <span class=\"soft\">(",
-      EscapeHtml(names.costs_source),
-      ")</span></p>\n<p class=\"soft\">Predicted by a cost model, not "
+      EscapeHtml(names.costs_source), ")</span></p>\n",
+      settings.empty() ? ""
+                       : absl::StrCat("<p>", EscapeHtml(settings), "</p>\n"),
+      "<p class=\"soft\">Predicted by a cost model, not "
       "measured. ",
-      EscapeHtml(bound.empty() ? "" : absl::StrCat("Any plan: ", bound, ".")),
+      EscapeHtml(bound.empty() ? ""
+                 : comparison.IsElastic()
+                     ? absl::StrCat("Here ", bound, ".")
+                     : absl::StrCat("Any plan: ", bound, ".")),
       "</p>\n");
 }
 
@@ -328,7 +331,7 @@ std::string Head(const Comparison& comparison, const RequestNames& names) {
 
 std::string ReportHtml(const Comparison& comparison,
                        const RequestNames& names) {
-  const std::vector<Drawn> drawn = FastestFirst(comparison);
+  const std::vector<Drawn> drawn = DrawnRuns(comparison);
   const TimelineScale scale = ScaleOf(drawn);
   const LengthBins bins = BinLengths(comparison.request);
   std::string html = Head(comparison, names);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 
 #include "client/plan/axis.h"
@@ -121,6 +122,46 @@ TEST(SvgTest, TextIsEscaped) {
   const std::string text = std::move(svg).Finish();
   EXPECT_THAT(text, HasSubstr("aria-label=\"a &quot;b&quot;\""));
   EXPECT_THAT(text, HasSubstr("&lt;&amp;&gt;"));
+}
+
+TEST(LabelLineTest, LabelsNeitherOverlapNorLeaveThePicture) {
+  LabelLine line(0, 100);
+  EXPECT_EQ(line.Place(20, "abcd"), 20);            // 6 to 34
+  EXPECT_EQ(line.Place(40, "abcd"), std::nullopt);  // would begin at 26
+  EXPECT_EQ(line.Place(60, "ab"), 60);
+  EXPECT_EQ(line.Place(98, "abcd"), 86);  // moved inwards
+  EXPECT_EQ(line.Place(99, "a"), std::nullopt);
+}
+
+// Where text ends, by the widths that the pictures reckon with.
+TEST(PlanReportTest, NoTextIsCutAtTheRightEdge) {
+  RunOptions options;
+  options.policies = *PoliciesNamed("all");
+  options.simulate.emplace().layer_noise = 0.3;
+  planner::PlanRequest request = WikipediaRequest(64, 8);
+  request.options.sync = planner::SyncMode::kPerRound;
+  const auto comparison = ComparePolicies(request, options);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  const std::string html = ReportHtml(*comparison, {"law", "costs", "source"});
+  const std::regex piece(
+      "viewBox=\"0 0 ([0-9.]+)|<text x=\"([0-9.]+)\" y=\"[0-9.-]+\" "
+      "text-anchor=\"([a-z]+)\"[^>]*>([^<]*)<");
+  double width = 0;
+  int texts = 0;
+  for (std::sregex_iterator it(html.begin(), html.end(), piece), end; it != end;
+       ++it) {
+    if ((*it)[1].matched) {
+      width = std::stod((*it)[1]);
+      continue;
+    }
+    const double needed =
+        LabelWidth(std::string((*it)[4])) * ((*it)[3] == "start"    ? 1
+                                             : (*it)[3] == "middle" ? 0.5
+                                                                    : 0);
+    EXPECT_LE(std::stod((*it)[2]) + needed, width + 1) << (*it)[4];
+    ++texts;
+  }
+  EXPECT_GT(texts, 100);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "planner/costs/cost_file.h"
 #include "planner/costs/memory_model.h"
+#include "planner/planner.h"
 #include "planner/validate.h"
 
 namespace evenstep::plan {
@@ -51,7 +52,7 @@ std::vector<int> LayerSteps(int num_layers, int num_steps) {
 void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
   planner::Options& options = request->options;
   if (setup.recompute == RecomputeChoice::kFixed) {
-    const int count = setup.recompute_layers;
+    const int count = setup.recompute_layers.value_or(0);
     options.recompute_layers =
         planner::LayerCounts(count, request->model.is_video() ? count : 0);
     return;
@@ -70,12 +71,13 @@ void AddRecompute(const PlanSetup& setup, PlanRequest* request) {
   }
 }
 
-// A stated cap says nothing of recompute; where that is a choice, the cap is
-// turned into the bytes that so many tokens take with nothing recomputed.
+// A stated cap is of tokens with nothing recomputed. Where layers are
+// recomputed, it is turned into the bytes that so many tokens take.
 absl::Status SetTokensPerGpu(const PlanSetup& setup, PlanRequest* request) {
   if (setup.tokens_per_gpu == 0) return absl::OkStatus();
   planner::MemoryModel& memory = request->memory;
-  if (setup.recompute == RecomputeChoice::kFixed) {
+  if (setup.recompute == RecomputeChoice::kFixed &&
+      setup.recompute_layers.value_or(0) == 0) {
     memory.tokens_per_rank = setup.tokens_per_gpu;
     return absl::OkStatus();
   }
@@ -115,6 +117,13 @@ absl::Status CheckNumbers(const PlanSetup& setup) {
         absl::StrCat("tokens per GPU are ", setup.tokens_per_gpu,
                      "; from 1 to ", planner::kMaxLengthTokens));
   }
+  if (setup.recompute == RecomputeChoice::kPlan &&
+      setup.recompute_layers.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--recompute-layers ", *setup.recompute_layers,
+        " goes with --recompute fixed; with --recompute plan the number is "
+        "chosen for every micro-batch"));
+  }
   constexpr double kMostMs = planner::kMaxFixedNs * 1e-6;
   if (!(setup.micro_batch_fixed_ms <= kMostMs)) {
     return absl::InvalidArgumentError(
@@ -124,7 +133,40 @@ absl::Status CheckNumbers(const PlanSetup& setup) {
   return absl::OkStatus();
 }
 
+// Degrees that were asked for and cannot be would be left out in silence.
+absl::Status CheckDegrees(const PlanSetup& setup, const PlanRequest& request) {
+  const int num_ranks = request.cluster.num_ranks();
+  const std::vector<int> legal = planner::LegalDegrees(request);
+  for (int degree : setup.degrees) {
+    if (std::find(legal.begin(), legal.end(), degree) != legal.end()) continue;
+    if (degree > num_ranks) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--degrees lists ", degree, "; there are ", num_ranks, " GPUs"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--degrees lists ", degree,
+        "; with aligned blocks a degree is a power of two, or all ", num_ranks,
+        " GPUs (--blocks contiguous allows others)"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+std::string NoteOn(const PlanRequest& request) {
+  const int num_ranks = request.cluster.num_ranks();
+  const planner::ModelShape& model = request.model;
+  if (num_ranks == 1 || model.is_video() || !model.forced_degrees.empty() ||
+      planner::LegalDegrees(request).size() > 1) {
+    return "";
+  }
+  return absl::StrCat(
+      "the model's ", model.heads, " heads (", model.kv_heads,
+      " of K and V) can be shared by no ",
+      request.options.blocks == planner::BlockShape::kAligned ? "power of two"
+                                                              : "number",
+      " of the ", num_ranks, " GPUs, so every sample runs on one GPU alone");
+}
 
 absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs) {
   auto published = planner::FindPublishedCosts(costs);
@@ -194,6 +236,7 @@ absl::StatusOr<PlanRequest> BuildRequest(
   AddRecompute(setup, &request);
   EVENSTEP_RETURN_IF_ERROR(SetTokensPerGpu(setup, &request));
   EVENSTEP_RETURN_IF_ERROR(planner::ValidateRequest(request));
+  EVENSTEP_RETURN_IF_ERROR(CheckDegrees(setup, request));
   return request;
 }
 

@@ -6,6 +6,7 @@
 // file. Used by `evenstep plan` and by studies.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct PlanSetup {
   planner::SyncMode sync = planner::SyncMode::kPerStep;
   planner::BlockShape blocks = planner::BlockShape::kAligned;
   RecomputeChoice recompute = RecomputeChoice::kPlan;
-  int recompute_layers = 0;  // kFixed
+  std::optional<int> recompute_layers;  // kFixed only; 0 if it is not given
   std::vector<int> degrees;  // whatever the heads allow; empty: by heads
   int64_t max_length = 0;    // of the run; 0: the step's longest
   int max_groups_per_rank = 0;
@@ -51,7 +52,12 @@ absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs);
 // Ranks per node. INVALID_ARGUMENT with the numbers that do not fit together.
 absl::StatusOr<std::vector<int>> NodesOf(const PlanSetup& setup);
 
+// What a user of this model and cluster should know before reading on: that no
+// degree above 1 is legal. Empty if there is nothing.
+std::string NoteOn(const planner::PlanRequest& request);
+
 // The request for these samples; its policy is left at the default.
+// INVALID_ARGUMENT names the flag.
 absl::StatusOr<planner::PlanRequest> BuildRequest(
     const PlanSetup& setup, const planner::PublishedCosts& costs,
     const std::vector<data::LengthDraw>& samples);

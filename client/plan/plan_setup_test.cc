@@ -71,7 +71,8 @@ TEST(PlanSetupTest, FlagsOverrideWhatTheCostsSay) {
   setup.rank_speed = {{5, 0.8}};
   auto request = Build(setup);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(planner::TokensPerRank(*request, 3), 6449);
+  EXPECT_EQ(planner::TokensPerRank(*request, 0), 6449);
+  EXPECT_GT(planner::TokensPerRank(*request, 3), 6449);
   EXPECT_EQ(request->time.micro_batch_fixed_ns, 20'000'000);
   EXPECT_EQ(request->options.recompute_layers, 3);
   EXPECT_EQ(request->run.max_length, 5000);

@@ -1,8 +1,8 @@
 #include "client/plan/plan_table.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -55,30 +55,81 @@ std::string AgainstBest(const PolicyRun* best, const PolicyRun& run) {
                              static_cast<double>(run.plan.predicted_step_ns));
 }
 
-std::vector<std::reference_wrapper<const PolicyRun>> FastestFirst(
-    const std::vector<PolicyRun>& runs) {
-  std::vector<std::reference_wrapper<const PolicyRun>> ordered;
-  for (const PolicyRun& run : runs) {
-    if (run.status.ok()) ordered.emplace_back(run);
-  }
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const PolicyRun& a, const PolicyRun& b) {
-                     return a.plan.predicted_step_ns < b.plan.predicted_step_ns;
-                   });
-  return ordered;
-}
-
-std::string Samples(const MicroBatch& batch) {
+std::string Samples(const PlanRequest& request, const MicroBatch& batch) {
   const size_t shown = std::min(kSamplesShown, batch.samples.size());
   std::string text =
-      absl::StrJoin(batch.samples.begin(), batch.samples.begin() + shown, ",");
+      absl::StrJoin(batch.samples.begin(), batch.samples.begin() + shown, ",",
+                    [&](std::string* out, int index) {
+                      absl::StrAppend(out, request.samples[index].id);
+                    });
   if (shown < batch.samples.size()) {
     absl::StrAppend(&text, ",... (", batch.samples.size(), ")");
   }
   return text;
 }
 
+// What the table shows of a run before its figures.
+std::vector<std::string> Batch(const Comparison& comparison,
+                               const PolicyRun& run) {
+  if (!comparison.IsElastic()) return {};
+  return {
+      absl::StrCat(comparison.RequestOf(run).samples.size()),
+      WithCommas(TokensOf(comparison.RequestOf(run).samples)),
+      absl::StrCat(run.drawn.has_value() ? run.drawn->left.size() : size_t{0}),
+  };
+}
+
+std::vector<std::string> ComparisonRow(const Comparison& comparison,
+                                       const PolicyRun& run) {
+  const Plan& plan = run.plan;
+  const PlanRequest& request = comparison.RequestOf(run);
+  std::vector<std::string> row = {Name(run.policy)};
+  for (std::string& text : Batch(comparison, run)) {
+    row.push_back(std::move(text));
+  }
+  row.insert(row.end(),
+             {Seconds(plan.predicted_step_ns),
+              absl::StrFormat("%.4f", RatioToBound(plan)),
+              BoundName(plan.active_bound), DegreesOf(plan),
+              Share(plan.predicted_imbalance), Share(plan.padding_ratio),
+              Share(RecomputeRatio(request, plan)),
+              ShortCount(TokensPerSecond(request, plan))});
+  if (!comparison.IsElastic()) {
+    row.push_back(AgainstBest(comparison.BestBaseline(), run));
+  }
+  row.push_back(absl::StrFormat("%.2f", run.planning_seconds * 1e3));
+  if (run.simulated.has_value()) {
+    row.push_back(Seconds(run.simulated->step_ns));
+    row.push_back(Share(run.simulated->idle_share));
+  }
+  return row;
+}
+
 }  // namespace
+
+int64_t TokensOf(const std::vector<planner::Sample>& samples) {
+  int64_t tokens = 0;
+  for (const auto& sample : samples) tokens += sample.length;
+  return tokens;
+}
+
+std::vector<const PolicyRun*> FastestFirst(const Comparison& comparison) {
+  std::vector<const PolicyRun*> ordered;
+  for (const PolicyRun& run : comparison.runs) {
+    if (run.status.ok()) ordered.push_back(&run);
+  }
+  auto tokens_per_second = [&](const PolicyRun* run) {
+    return TokensPerSecond(comparison.RequestOf(*run), run->plan);
+  };
+  const bool elastic = comparison.IsElastic();
+  std::stable_sort(
+      ordered.begin(), ordered.end(),
+      [&](const PolicyRun* a, const PolicyRun* b) {
+        return elastic ? tokens_per_second(a) > tokens_per_second(b)
+                       : a->plan.predicted_step_ns < b->plan.predicted_step_ns;
+      });
+  return ordered;
+}
 
 std::string ShortCount(double count) {
   if (count < 1e3) return absl::StrFormat("%.0f", count);
@@ -99,10 +150,9 @@ std::string WithCommas(int64_t value) {
 }
 
 std::string DescribeRequest(const PlanRequest& request) {
-  int64_t tokens = 0;
+  const int64_t tokens = TokensOf(request.samples);
   int64_t longest = 0;
   for (const auto& sample : request.samples) {
-    tokens += sample.length;
     longest = std::max(longest, sample.length);
   }
   const bool per_round = request.options.sync == planner::SyncMode::kPerRound;
@@ -115,6 +165,10 @@ std::string DescribeRequest(const PlanRequest& request) {
 }
 
 std::string DescribeBound(const Comparison& comparison) {
+  if (comparison.IsElastic()) {
+    return "the samples are a pool; each policy draws the step that it would "
+           "run first, and leaves the rest to later steps";
+  }
   for (const PolicyRun& run : comparison.runs) {
     if (!run.status.ok()) continue;
     return absl::StrCat("lower bound ", Seconds(run.plan.lower_bound_ns),
@@ -124,28 +178,21 @@ std::string DescribeBound(const Comparison& comparison) {
 }
 
 TextRows ComparisonTable(const Comparison& comparison) {
-  TextRows rows = {{"policy", "step s", "ratio", "bound", "degree", "imbalance",
-                    "padding", "recompute", "tokens/s", "vs best", "plan ms"}};
+  const bool elastic = comparison.IsElastic();
+  TextRows rows = {{"policy"}};
+  std::vector<std::string>& header = rows[0];
+  if (elastic) header.insert(header.end(), {"samples", "tokens", "left"});
+  header.insert(header.end(),
+                {"step s", "ratio", "bound", "degree", "imbalance", "padding",
+                 "recompute", "tokens/s"});
+  if (!elastic) header.push_back("vs best");
+  header.push_back("plan ms");
   const bool simulated = std::any_of(
       comparison.runs.begin(), comparison.runs.end(),
       [](const PolicyRun& run) { return run.simulated.has_value(); });
-  if (simulated) {
-    rows[0].insert(rows[0].end(), {"simulated s", "idle"});
-  }
-  const PolicyRun* best = comparison.BestBaseline();
-  for (const PolicyRun& run : FastestFirst(comparison.runs)) {
-    const Plan& plan = run.plan;
-    rows.push_back({Name(run.policy), Seconds(plan.predicted_step_ns),
-                    absl::StrFormat("%.4f", RatioToBound(plan)),
-                    BoundName(plan.active_bound), DegreesOf(plan),
-                    Share(plan.predicted_imbalance), Share(plan.padding_ratio),
-                    Share(RecomputeRatio(comparison.request, plan)),
-                    ShortCount(TokensPerSecond(comparison.request, plan)),
-                    AgainstBest(best, run),
-                    absl::StrFormat("%.2f", run.planning_seconds * 1e3)});
-    if (!run.simulated.has_value()) continue;
-    rows.back().push_back(Seconds(run.simulated->step_ns));
-    rows.back().push_back(Share(run.simulated->idle_share));
+  if (simulated) header.insert(header.end(), {"simulated s", "idle"});
+  for (const PolicyRun* run : FastestFirst(comparison)) {
+    rows.push_back(ComparisonRow(comparison, *run));
   }
   return rows;
 }
@@ -181,7 +228,7 @@ TextRows PlanRows(const PlanRequest& request, const Plan& plan) {
                     absl::StrCat(batch.padded_tokens / batch.degree),
                     absl::StrCat(Layers(request, batch.recompute_layers), "/",
                                  Layers(request, request.model.layers())),
-                    Seconds(batch.predicted_ns), Samples(batch)});
+                    Seconds(batch.predicted_ns), Samples(request, batch)});
   }
   return rows;
 }

@@ -16,16 +16,23 @@ using TextRows = std::vector<std::vector<std::string>>;
 // What was asked, in one line: "512 samples, 620k tokens, longest 179,072; 64
 // GPUs ...".
 std::string DescribeRequest(const planner::PlanRequest& request);
-// "lower bound 4.734 s (destructive)"; empty if no policy has a plan.
+// "lower bound 4.734 s (destructive)", or that every policy draws a step of its
+// own; empty if no policy has a plan.
 std::string DescribeBound(const Comparison& comparison);
 
-// One row per policy that has a plan, the fastest first, with a header.
+// Those that have a plan: the least step time first; of elastic batches, which
+// differ, the most tokens a second.
+std::vector<const PolicyRun*> FastestFirst(const Comparison& comparison);
+int64_t TokensOf(const std::vector<planner::Sample>& samples);
+
+// One row per policy that has a plan, in that order, with a header.
 TextRows ComparisonTable(const Comparison& comparison);
 // "bucket: no plan: REASON", one per policy that has none; one for all if the
 // reason is the same.
 std::vector<std::string> Failures(const Comparison& comparison);
 
-// The micro-batches of one plan, with a header.
+// The micro-batches of one plan, with a header. Samples are shown by id, which
+// is the position in the list of lengths.
 TextRows PlanRows(const planner::PlanRequest& request,
                   const planner::Plan& plan);
 

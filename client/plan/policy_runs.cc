@@ -13,6 +13,7 @@
 #include "planner/costs/fits.h"
 #include "planner/costs/memory_model.h"
 #include "planner/policies.h"
+#include "planner/policies/elastic.h"
 #include "planner/proof/bounds.h"
 #include "planner/validate.h"
 
@@ -60,13 +61,13 @@ void KeepFaster(absl::StatusOr<Plan> plan, absl::StatusOr<Plan>& best) {
   if (better || absl::IsUnknown(best.status())) best = std::move(plan);
 }
 
-// The smallest degree that holds the longest sample, and every wider one.
+// Every degree that holds the longest sample.
 void OfferEveryDegree(PlanRequest request, absl::StatusOr<Plan>& best) {
   KeepFaster(planner::MakePlan(request), best);
-  const auto smallest = planner::StaticDegree(request);
-  if (!smallest.ok()) return;
-  for (int degree : planner::LegalDegrees(request)) {
-    if (degree <= *smallest) continue;
+  const auto own = planner::StaticDegree(request);
+  if (!own.ok()) return;
+  for (int degree : planner::StaticDegrees(request)) {
+    if (degree == *own) continue;
     request.options.static_degree = degree;
     KeepFaster(planner::MakePlan(request), best);
   }
@@ -102,19 +103,51 @@ absl::StatusOr<Plan> MakeCheckedPlan(PlanRequest request, Policy policy,
   return plan;
 }
 
+// As published: `bucket` without accumulation, and `packed`, which has no rule
+// for recompute, with the most that may be chosen.
+absl::Status DrawChecked(PlanRequest pool, const RunOptions& options,
+                         PolicyRun* run) {
+  pool.options.policy = run->policy;
+  if (run->policy == Policy::kPacked) {
+    pool.options.recompute_layers = planner::RecomputeModes(pool).back();
+    pool.options.recompute_choices.clear();
+  }
+  planner::ElasticOptions draw;
+  draw.seed = options.seed;
+  if (run->policy == Policy::kBucket) {
+    draw.accumulation = planner::Accumulation::kNone;
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(planner::ElasticStep step,
+                            planner::DrawElasticStep(pool, draw));
+  EVENSTEP_RETURN_IF_ERROR(planner::CheckElasticStep(pool, step));
+  run->drawn = {std::move(step.request), std::move(step.carried_over)};
+  run->plan = std::move(step.plan);
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecked(const PlanRequest& request,
+                         const planner::LowerBound& bound,
+                         const RunOptions& options, PolicyRun* run) {
+  if (options.batch == BatchKind::kElastic) {
+    return DrawChecked(request, options, run);
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(run->plan,
+                            MakeCheckedPlan(request, run->policy, bound));
+  return absl::OkStatus();
+}
+
 PolicyRun RunPolicy(const PlanRequest& request, Policy policy,
                     const planner::LowerBound& bound,
                     const RunOptions& options) {
   PolicyRun run;
   run.policy = policy;
   const double start = ThreadCpuSeconds();
-  auto plan = MakeCheckedPlan(request, policy, bound);
+  run.status = PlanChecked(request, bound, options, &run);
   run.planning_seconds = ThreadCpuSeconds() - start;
-  run.status = plan.status();
-  if (!plan.ok()) return run;
-  run.plan = *std::move(plan);
-  if (!options.simulate.has_value()) return run;
-  auto step = planner::Simulate(request, run.plan, *options.simulate);
+  if (!run.status.ok() || !options.simulate.has_value()) return run;
+  auto step =
+      planner::Simulate(run.drawn.has_value() ? run.drawn->request : request,
+                        run.plan, *options.simulate);
   run.status = step.status();
   if (step.ok()) run.simulated = *std::move(step);
   return run;
@@ -140,15 +173,27 @@ const PolicyRun* Comparison::BestBaseline() const {
   return best;
 }
 
+bool Comparison::IsElastic() const {
+  return std::any_of(runs.begin(), runs.end(), [](const PolicyRun& run) {
+    return run.drawn.has_value();
+  });
+}
+
 bool Comparison::AnyPlan() const {
   return std::any_of(runs.begin(), runs.end(),
                      [](const PolicyRun& run) { return run.status.ok(); });
 }
 
-absl::StatusOr<std::vector<Policy>> PoliciesNamed(const std::string& name) {
+absl::StatusOr<std::vector<Policy>> PoliciesNamed(const std::string& name,
+                                                  BatchKind batch) {
   std::vector<Policy> policies;
   if (name == "all") {
-    for (const auto& row : planner::Policies()) policies.push_back(row.policy);
+    for (const auto& row : planner::Policies()) {
+      if (batch == BatchKind::kFixed ||
+          planner::DrawsElasticBatches(row.policy)) {
+        policies.push_back(row.policy);
+      }
+    }
     return policies;
   }
   auto policy = planner::ParsePolicy(name);

@@ -18,9 +18,21 @@
 
 namespace evenstep::plan {
 
+// fixed: every policy runs all samples. elastic: they are a pool, and the
+// bucket policies draw a step from it, as they were published
+// (planner/elastic.h).
+enum class BatchKind { kFixed, kElastic };
+
+// What a policy drew from the pool, and what it left to later steps.
+struct DrawnBatch {
+  planner::PlanRequest request;  // of the drawn samples
+  std::vector<planner::Sample> left;
+};
+
 struct PolicyRun {
   planner::Policy policy = planner::Policy::kEven;
-  absl::Status status;  // why there is no plan
+  absl::Status status;              // why there is no plan
+  std::optional<DrawnBatch> drawn;  // elastic
   planner::Plan plan;
   double planning_seconds = 0;  // CPU time
   std::optional<planner::SimulatedStep> simulated;
@@ -30,6 +42,11 @@ struct Comparison {
   planner::PlanRequest request;
   std::vector<PolicyRun> runs;  // in the order asked for
 
+  // What the run's plan is of: all samples, or those it drew.
+  const planner::PlanRequest& RequestOf(const PolicyRun& run) const {
+    return run.drawn.has_value() ? run.drawn->request : request;
+  }
+  bool IsElastic() const;
   // Of all policies but `even`, the fastest; nullptr if there is none.
   const PolicyRun* BestBaseline() const;
   bool AnyPlan() const;
@@ -38,12 +55,15 @@ struct Comparison {
 struct RunOptions {
   std::vector<planner::Policy> policies;
   int num_threads = 1;
+  BatchKind batch = BatchKind::kFixed;
+  uint64_t seed = 1;  // of elastic draws
   std::optional<planner::Hardware> simulate;
 };
 
-// All policies, or the one that is named. INVALID_ARGUMENT names the known.
+// All policies that can run such batches, or the one that is named.
+// INVALID_ARGUMENT names the known.
 absl::StatusOr<std::vector<planner::Policy>> PoliciesNamed(
-    const std::string& name);
+    const std::string& name, BatchKind batch = BatchKind::kFixed);
 
 // An infeasible policy is a run with a status. Errors are of the request or of
 // the hardware.

@@ -1,5 +1,6 @@
 #include "client/plan/svg.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,20 @@ std::string EscapeHtml(absl::string_view text) {
                                     {">", "&gt;"},
                                     {"\"", "&quot;"},
                                     {"'", "&#39;"}});
+}
+
+double LabelWidth(absl::string_view text) {
+  constexpr double kLetterWidth = 7;  // of 11.5 px
+  return kLetterWidth * static_cast<double>(text.size());
+}
+
+std::optional<double> LabelLine::Place(double x, absl::string_view text) {
+  constexpr double kGap = 4;
+  const double half = LabelWidth(text) / 2;
+  const double middle = std::min(x, right_ - half);
+  if (middle - half < free_from_) return std::nullopt;
+  free_from_ = middle + half + kGap;
+  return middle;
 }
 
 Svg::Svg(double width, double height, absl::string_view label)

@@ -5,6 +5,7 @@
 // the page's style sheet, so that pictures follow light and dark. Coordinates
 // are in units of the view box, one decimal. Not thread-safe.
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -20,6 +21,25 @@ struct Box {
 
 // Text as HTML: & < > and quotes are escaped.
 std::string EscapeHtml(absl::string_view text);
+
+// About how wide a label of the page's style is, in units of the view box;
+// rather too much.
+double LabelWidth(absl::string_view text);
+
+// Places labels on one line, from left to right, so that none is cut at the
+// picture's edge or stands over another. Not thread-safe.
+class LabelLine {
+ public:
+  LabelLine(double left, double right) : free_from_(left), right_(right) {}
+
+  // Where the middle of a label goes whose thing is at `x`: moved inwards at
+  // the edges. Nothing if there is no room for it.
+  std::optional<double> Place(double x, absl::string_view text);
+
+ private:
+  double free_from_;
+  const double right_;
+};
 
 class Svg {
  public:

@@ -235,16 +235,24 @@ class Timeline {
 
   void DrawTimeAxis() {
     const double bottom = kTop + height_;
+    double right = kLeft + kPlotWidth;
     if (step_.step_ns > scale_.end_ns) {
-      svg_.Text(
-          kLeft + kPlotWidth, bottom + 17, "end",
-          absl::StrCat("cut off; ends at ", FormatTime(Seconds(step_.step_ns))),
-          "cut");
+      const std::string cut =
+          absl::StrCat("cut off; ends at ", FormatTime(Seconds(step_.step_ns)));
+      svg_.Text(right, bottom + 17, "end", cut, "cut");
+      right -= LabelWidth(cut) + 8;
     }
+    LabelLine labels(0, right);
     for (const Tick& tick : RoundTicks(Seconds(scale_.end_ns), 8)) {
       const double x = X(std::llround(tick.value * 1e9));
+      const std::string text = tick.label + " s";
       svg_.Line(x, bottom, x, bottom + 4, "axis");
-      svg_.Text(x, bottom + 17, "middle", tick.label + " s", "label");
+      // Moved far from its tick a label would lie.
+      if (x > right + 4) continue;
+      const auto middle = labels.Place(x, text);
+      if (middle.has_value()) {
+        svg_.Text(*middle, bottom + 17, "middle", text, "label");
+      }
     }
     svg_.Line(kLeft, bottom, kLeft + kPlotWidth, bottom, "axis");
     if (scale_.bound_ns == 0) return;

@@ -306,6 +306,18 @@ absl::Status Wrong(const std::string& what) {
 
 }  // namespace
 
+bool DrawsElasticBatches(Policy policy) {
+  switch (policy) {
+    case Policy::kPacked:
+    case Policy::kBucket:
+    case Policy::kDcpInter:
+    case Policy::kDcpIntra:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::StatusOr<ElasticStep> DrawElasticStep(const PlanRequest& pool,
                                             const ElasticOptions& options) {
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(pool));

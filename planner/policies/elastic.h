@@ -5,8 +5,9 @@
 // request's samples are a pool; groups are drawn from it until the ranks are
 // full, so the number of samples of a step floats. What is not drawn stays for
 // later steps: nothing is lost, nothing runs twice (docs/adr/0010). Breaks law
-// 1 by design, so only the study calls this: no job and no flag asks for it.
-// Pure: same pool, options and step, same draw. Stateless.
+// 1 by design, so only `evenstep plan --batch elastic` and the study call this;
+// no job does (docs/adr/0020). Pure: same pool, options and step, same draw.
+// Stateless.
 //
 //   while (!pool.samples.empty()) {
 //     absl::StatusOr<ElasticStep> step = DrawElasticStep(pool, {.step = k++});
@@ -40,6 +41,9 @@ struct ElasticStep {
   Plan plan;            // of all of them; CheckPlan(request, plan) passes
   std::vector<Sample> carried_over;  // in the pool's order
 };
+
+// Whether the policy draws its batch: bucket, packed, dcp-inter, dcp-intra.
+bool DrawsElasticBatches(Policy policy);
 
 // options.policy of the pool says what is drawn:
 //   bucket     one degree set by the longest, most recompute of the modes; each

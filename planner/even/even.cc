@@ -33,6 +33,8 @@ constexpr size_t kNumImproved = 3;
 constexpr int64_t kGoodEnoughDivisor = 2000;  // within 0.05 % of the bound
 // Fixed costs count as large from a 16th of a full micro-batch.
 constexpr int64_t kFixedShareDivisor = 16;
+// Rounds are tried under per_step from a 64th of the step.
+constexpr int64_t kRoundsShareDivisor = 64;
 constexpr size_t kNumImprovedWithBands = 8;
 constexpr int kMaxSizeWithBands = 8192;  // nodes and samples
 constexpr int64_t kNoTarget = INT64_MAX;
@@ -208,6 +210,18 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
                    aligned.size(), " or aligned blocks would allow one"));
 }
 
+// Rounds run without their barrier too, in their order. Their search takes
+// several times as long as that on the tree, which is as good or better unless
+// fixed costs are a large part of the step: then what counts is how few
+// micro-batches a rank runs.
+bool RoundsMayWin(const PolicyInput& input) {
+  const int num_samples = input.table.num_samples();
+  if (num_samples <= kMaxKickedSamples) return true;
+  const int size = num_samples + 2 * input.request.cluster.num_ranks();
+  return size <= kMaxSizeWithBands &&
+         input.table.fixed_ns(0) >= input.bound.step_ns / kRoundsShareDivisor;
+}
+
 // Every mode alone, each micro-batch then lowered as far as memory allows;
 // under per_round also modes mixed in the search.
 absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
@@ -230,10 +244,8 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     contest.Offer(*std::move(placements));
   }
   OfferRivals(input, contest);
-  // Rounds run without their barrier too, in their order. The search in them is
-  // the one that mixes modes, which pays where memory is tight.
   const bool per_round = input.request.options.sync == SyncMode::kPerRound;
-  if (per_round || !contest.IsNearBound()) {
+  if (per_round || (!contest.IsNearBound() && RoundsMayWin(input))) {
     contest.Offer(PlaceEvenRounds(input));
   }
   std::vector<Placement> placements = contest.Take();

@@ -130,9 +130,10 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
     return WithReason(update.status(), ReasonOfEngineError(update.status()),
                       step);
   }
+  const int64_t compute_ns = timer.ElapsedNs();  // waits for a device
   recorder_.Ran(step, result, *update,
                 {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin),
-                 timer.ElapsedNs()});
+                 compute_ns});
   return absl::OkStatus();
 }
 

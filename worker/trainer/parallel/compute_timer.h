@@ -4,8 +4,9 @@
 // How long a rank computes, its group's collectives left out. A rank of one
 // thread on CPU is timed by that thread's CPU clock, so that costs measured on
 // a busy machine are those of a quiet one; with more threads, or on a device,
-// by the wall clock. Used by the step runner, the step loop and the profile, on
-// the thread that computes.
+// by the wall clock. A device works on what was queued while the host goes on:
+// so the timer waits for it, at its start and whenever it is read. Used by the
+// step runner, the step loop and the profile, on the thread that computes.
 
 #include <c10/core/Device.h>
 
@@ -15,7 +16,11 @@
 
 namespace evenstep::trainer {
 
-enum class ComputeClock { kThreadCpu, kWall };
+struct ComputeClock {
+  enum class Kind { kThreadCpu, kWall };
+  Kind kind = Kind::kWall;
+  c10::Device device = c10::kCPU;
+};
 
 // For a rank that computes on `device`, with as many threads as torch uses now.
 ComputeClock ComputeClockFor(c10::Device device);
@@ -23,7 +28,7 @@ ComputeClock ComputeClockFor(c10::Device device);
 class ComputeTimer {
  public:
   // Starts. `group` outlives the timer.
-  ComputeTimer(ComputeClock clock, const Communicator& group);
+  ComputeTimer(const ComputeClock& clock, const Communicator& group);
   int64_t ElapsedNs() const { return NowNs() - start_ns_; }
 
  private:

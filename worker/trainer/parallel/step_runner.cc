@@ -1,6 +1,7 @@
 #include "worker/trainer/parallel/step_runner.h"
 
 #include <ATen/ops/full.h>
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
-#include "worker/trainer/model/tensor_memory.h"
+#include "worker/trainer/model/tensor_meter.h"
 #include "worker/trainer/parallel/sequence_layout.h"
 #include "worker/trainer/parallel/sequence_parallel.h"
 #include "worker/trainer/parallel/shard.h"
@@ -24,6 +25,22 @@ int64_t NowNs() {
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+// Backward on this thread: for a device, torch has one thread of its own, whose
+// collectives would be outside this one's accounts, and on which ranks that
+// share the device (in tests) would wait for each other for ever.
+class BackwardOnThisThread {
+ public:
+  BackwardOnThisThread() : before_(c10::AutogradState::get_tls_state()) {
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  }
+  ~BackwardOnThisThread() { c10::AutogradState::set_tls_state(before_); }
+  BackwardOnThisThread(const BackwardOnThisThread&) = delete;
+  BackwardOnThisThread& operator=(const BackwardOnThisThread&) = delete;
+
+ private:
+  const c10::AutogradState before_;
+};
 
 // `attention` knows better when a collective was at fault.
 template <typename Body>
@@ -93,38 +110,45 @@ StepRunner::StepRunner(Model* model, StepGroups groups,
 absl::StatusOr<StepResult> StepRunner::Run(const wire::StepPlan& plan,
                                            const SampleReader& read) {
   EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_.world->size()));
-  gradients_.Zero();
-  TensorAccount& memory = CurrentTensorAccount();
-  memory.ResetPeak();
   StepResult result;
+  EVENSTEP_RETURN_IF_ERROR(
+      CatchTorch("a step", [&] { return RunPlan(plan, read, &result); }));
+  return result;
+}
+
+absl::Status StepRunner::RunPlan(const wire::StepPlan& plan,
+                                 const SampleReader& read, StepResult* result) {
+  gradients_.Zero();
+  TensorMeter memory(compute_clock_.device);
+  memory.ResetPeak();
   for (size_t i = 0; i < plan.micro_batches.size(); ++i) {
     if (!plan.micro_batches[i].Contains(groups_.rank)) continue;
     EVENSTEP_ASSIGN_OR_RETURN(
         MicroBatchResult done,
         RunMicroBatch(plan.micro_batches[i], read, plan.trained_tokens));
     done.index = static_cast<int>(i);
-    result.padded_tokens += done.padded_tokens;
-    result.peak_tensor_bytes =
-        std::max(result.peak_tensor_bytes, memory.peak_bytes());
-    result.micro_batches.push_back(done);
+    result->padded_tokens += done.padded_tokens;
+    result->peak_tensor_bytes =
+        std::max(result->peak_tensor_bytes, memory.peak_bytes());
+    result->micro_batches.push_back(done);
   }
   const int64_t before_ns = groups_.world->collective_ns();
   const ComputeTimer timer(compute_clock_, *groups_.world);
-  EVENSTEP_RETURN_IF_ERROR(ReduceTotals(plan, &result));
+  EVENSTEP_RETURN_IF_ERROR(ReduceTotals(plan, result));
   // All ranks know the same total, so all leave the gradients alone or none.
-  if (result.not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
-  result.reduction_ns = groups_.world->collective_ns() - before_ns;
-  result.peak_tensor_bytes =
-      std::max(result.peak_tensor_bytes, memory.peak_bytes());
-  result.reduction_compute_ns = timer.ElapsedNs();
-  return result;
+  if (result->not_finite == 0) EVENSTEP_RETURN_IF_ERROR(ReduceGradients());
+  result->reduction_ns = groups_.world->collective_ns() - before_ns;
+  result->peak_tensor_bytes =
+      std::max(result->peak_tensor_bytes, memory.peak_bytes());
+  result->reduction_compute_ns = timer.ElapsedNs();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
     const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
     int64_t divisor_tokens) {
   const int64_t start_ns = NowNs();
-  TensorAccount& memory = CurrentTensorAccount();
+  TensorMeter memory(compute_clock_.device);
   const int64_t bytes_before = memory.live_bytes();
   memory.ResetPeak();
   EVENSTEP_ASSIGN_OR_RETURN(
@@ -145,10 +169,12 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   EVENSTEP_RETURN_IF_ERROR(Translate(attention, [&] {
     const at::Tensor loss_sum = model_->Forward(
         shard, attention, {.recompute_layers = micro_batch.recompute_layers});
-    result.loss_sum = loss_sum.item().toDouble();
+    const BackwardOnThisThread on_this_thread;
     torch::autograd::backward(
         {loss_sum}, {at::full({}, 1.0 / static_cast<double>(divisor_tokens),
                               loss_sum.options())});
+    // A device is asked once, when all of its work is queued.
+    result.loss_sum = loss_sum.item().toDouble();
   }));
   result.trained_tokens = shard.trained_tokens;
   result.loss_not_finite = !std::isfinite(result.loss_sum);

@@ -96,6 +96,8 @@ class StepRunner {
   ComputeClock compute_clock() const { return compute_clock_; }
 
  private:
+  absl::Status RunPlan(const wire::StepPlan& plan, const SampleReader& read,
+                       StepResult* result);
   absl::Status ReduceTotals(const wire::StepPlan& plan, StepResult* result);
 
   Model* const model_;

@@ -52,6 +52,9 @@ AttentionBlock AttendBlock(const at::Tensor& q_LHD, const at::Tensor& k_SGD,
   TORCH_CHECK(mask == AttentionMask::kFull || q_LHD.size(0) == k_SGD.size(0),
               "a causal block of ", q_LHD.size(0), " queries over ",
               k_SGD.size(0), " keys");
+  if (HasFlashAttention(q_LHD)) {
+    return FlashAttendBlock(q_LHD, k_SGD, v_SGD, mask);
+  }
   if (!q_LHD.is_cpu()) return AttendBlockByOps(q_LHD, k_SGD, v_SGD, mask);
   const int64_t heads = q_LHD.size(1);
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -77,6 +80,9 @@ AttentionBlockGradient AttendBlockBackward(const at::Tensor& dout_LHD,
                                            const at::Tensor& v_SGD,
                                            const AttentionBlock& whole,
                                            AttentionMask mask) {
+  if (HasFlashAttention(q_LHD)) {
+    return FlashAttendBlockBackward(dout_LHD, q_LHD, k_SGD, v_SGD, whole, mask);
+  }
   if (!q_LHD.is_cpu()) {
     return AttendBlockBackwardByOps(dout_LHD, q_LHD, k_SGD, v_SGD, whole, mask);
   }

@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
@@ -140,12 +139,14 @@ at::Tensor Decoder::Register(const std::string& name, at::Tensor value) {
 at::Tensor Decoder::Forward(const PackedShard& shard,
                             SequenceAttention& attention,
                             const ForwardOptions& options) {
-  RotaryTable rotary = MakeRotaryTable(shard.positions_T, head_dim_,
-                                       config_.rope_theta, config_.dtype);
-  rotary = {rotary.cos.to(config_.device), rotary.sin.to(config_.device)};
-  const Pass pass{&attention, std::move(rotary)};
-  at::Tensor x_TW =
-      at::embedding(embedding_, shard.tokens_T.to(config_.device));
+  // To the device first of all: a copy later would wait for what is queued.
+  const at::Tensor tokens_T = shard.tokens_T.to(config_.device);
+  const at::Tensor targets_T = shard.targets_T.to(config_.device);
+  const Pass pass{
+      &attention,
+      MakeRotaryTable(shard.positions_T.to(config_.device), head_dim_,
+                      config_.rope_theta, config_.dtype)};
+  at::Tensor x_TW = Embed(embedding_, tokens_T);
   for (int i = 0; i < config_.layers; ++i) {
     const DecoderLayer* layer = &layers_[i];
     if (i < options.recompute_layers) {
@@ -163,8 +164,8 @@ at::Tensor Decoder::Forward(const PackedShard& shard,
   at::Tensor logits_TV = at::linear(x_TW, head_);
   // A sum of many losses needs more digits than bfloat16 has.
   if (config_.dtype == at::kBFloat16) logits_TV = logits_TV.to(at::kFloat);
-  return at::cross_entropy_loss(logits_TV, shard.targets_T.to(config_.device),
-                                {}, kSumReduction, data::kIgnoredTarget);
+  return at::cross_entropy_loss(logits_TV, targets_T, {}, kSumReduction,
+                                data::kIgnoredTarget);
 }
 
 at::Tensor Decoder::RunLayer(const DecoderLayer& layer, const Pass& pass,

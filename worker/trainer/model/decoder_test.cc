@@ -1,8 +1,10 @@
 #include "worker/trainer/model/decoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -153,6 +155,26 @@ TEST(KernelsTest, NormHasUnitMeanSquareAndTheRightGradient) {
           [&](const at::Tensor& w) { return RmsNorm(x.detach(), w, 1e-5); },
           weight),
       1e-7);
+}
+
+TEST(KernelsTest, AnEmbeddingHasTheRightGradient) {
+  const at::Tensor tokens = at::tensor({2, 0, 2}, at::kLong);
+  EXPECT_LT(GradientError([&](const at::Tensor& w) { return Embed(w, tokens); },
+                          at::rand({4, 3}, at::kDouble)),
+            1e-7);
+}
+
+// One token 1024 times, with gradients of 1 and 1/512: a sum in bfloat16 stops
+// growing at 256.
+TEST(KernelsTest, GradientsOfAFrequentTokenAddUpInFloat32) {
+  at::Tensor weight = at::zeros({2, 1}, at::kBFloat16).requires_grad_(true);
+  weight.set_grad_dtype(at::kFloat);
+  weight.mutable_grad() = at::zeros({2, 1}, at::kFloat);
+  const at::Tensor tokens = at::ones({1024}, at::kLong);
+  const at::Tensor gradient = at::ones({1024, 1}, at::kBFloat16);
+  gradient.narrow(0, 512, 512).fill_(1.0 / 512);
+  torch::autograd::backward({Embed(weight, tokens)}, {gradient});
+  EXPECT_EQ(weight.grad()[1].item().toDouble(), 513.0);
 }
 
 TEST(KernelsTest, RotationKeepsLengthsAndHasTheRightGradient) {

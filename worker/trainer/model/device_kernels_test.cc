@@ -77,14 +77,52 @@ TEST(DeviceKernelsTest, AttentionIsThatOfTheHostForwardAndBackward) {
 
 TEST(DeviceKernelsTest, NotFiniteValuesAreCountedAndSquaresSummed) {
   at::Tensor values = at::ones({5}, at::kFloat);
-  EXPECT_EQ(SquareSumByOps(values), 5.0);
+  EXPECT_EQ(SquareSumByOps(values).item<double>(), 5.0);
   values[1] = std::numeric_limits<float>::infinity();
   values[3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(CountNotFiniteByOps(values), 2);
 }
 
-TEST(DeviceKernelsTest, TheHostHasNoVarlenFlashAttention) {
-  EXPECT_FALSE(HasFlashVarlenAttention(at::zeros({2, 2, 8}, at::kBFloat16)));
+// They are looked at in pieces of 16 Mi elements.
+TEST(DeviceKernelsTest, NotFiniteValuesAreFoundInEveryPiece) {
+  const int64_t count = (int64_t{1} << 24) + 3;
+  at::Tensor values = at::zeros({count}, at::kFloat);
+  for (const int64_t i : {int64_t{0}, count - 4, count - 3, count - 1}) {
+    values[i] = -std::numeric_limits<float>::infinity();
+  }
+  EXPECT_EQ(CountNotFiniteByOps(values), 4);
+}
+
+// Products in the table's float32, one rounding at the end.
+TEST(DeviceKernelsTest, RotationOfHalfPrecisionIsRoundedOnce) {
+  const RotaryTable table =
+      MakeRotaryTable(at::arange(6, at::kLong), 8, 10000.0, at::kBFloat16);
+  const at::Tensor x = Random({6, 3, 8}).to(at::kBFloat16);
+  EXPECT_EQ(Difference(RotateByOps(x, table).to(at::kFloat),
+                       RotateByOps(x.to(at::kFloat), table)
+                           .to(at::kBFloat16)
+                           .to(at::kFloat)),
+            0);
+}
+
+TEST(DeviceKernelsTest, AnglesAreThoseOfTheHost) {
+  const at::Tensor positions = at::arange(300, at::kLong);
+  const RotaryTable host = MakeRotaryTable(positions, 16, 10000.0, at::kDouble);
+  const RotaryTable ops =
+      MakeRotaryTableByOps(positions, 16, 10000.0, at::kDouble);
+  EXPECT_LT(Difference(ops.cos, host.cos), kTolerance);
+  EXPECT_LT(Difference(ops.sin, host.sin), kTolerance);
+}
+
+TEST(DeviceKernelsTest, BoundsAreTheEndsOfTheDocuments) {
+  const DocumentBounds documents = MakeDocumentBounds({3, 1, 7}, at::kCPU);
+  EXPECT_TRUE(at::equal(documents.bounds, at::tensor({0, 3, 4, 11}, at::kInt)));
+  EXPECT_EQ(documents.used, 11);
+  EXPECT_EQ(documents.longest, 7);
+}
+
+TEST(DeviceKernelsTest, TheHostHasNoFlashAttention) {
+  EXPECT_FALSE(HasFlashAttention(at::zeros({2, 2, 8}, at::kBFloat16)));
 }
 
 }  // namespace

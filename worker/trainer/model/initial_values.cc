@@ -1,10 +1,15 @@
 #include "worker/trainer/model/initial_values.h"
 
+#include <ATen/Parallel.h>
+
 #include <cmath>
 #include <numbers>
 
 namespace evenstep::trainer {
 namespace {
+
+// Elements of one task; enough work to be worth a thread.
+constexpr int64_t kGrain = 16384;
 
 // The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
 uint64_t Mix(uint64_t x) {
@@ -36,9 +41,11 @@ double Normal(uint64_t key, uint64_t index) {
 
 template <typename T>
 void Fill(uint64_t key, double deviation, T* into, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    into[i] = static_cast<T>(deviation * Normal(key, i));
-  }
+  at::parallel_for(0, count, kGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      into[i] = static_cast<T>(deviation * Normal(key, i));
+    }
+  });
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "worker/trainer/model/kernels.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
@@ -40,6 +42,25 @@ at::ScalarType ComputeType(at::ScalarType type) {
 at::Tensor Computable(const at::Tensor& x) {
   return x.to(ComputeType(x.scalar_type())).contiguous();
 }
+
+class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& weight_VW,
+                            const at::Tensor& tokens_T) {
+    ctx->save_for_backward({tokens_T});
+    ctx->saved_data["rows"] = weight_VW.size(0);
+    return at::embedding(weight_VW, tokens_T);
+  }
+  static variable_list backward(AutogradContext* ctx,
+                                const variable_list& gradients) {
+    constexpr int64_t kNoPadding = -1;
+    return {at::embedding_dense_backward(
+                Computable(gradients[0]), ctx->get_saved_variables()[0],
+                ctx->saved_data["rows"].toInt(), kNoPadding,
+                /*scale_grad_by_freq=*/false),
+            at::Tensor()};
+  }
+};
 
 // Sum of term(i) over [0, count), in lanes that the compiler can vectorise.
 template <typename T, typename Term>
@@ -184,6 +205,10 @@ class RotateFunction : public torch::autograd::Function<RotateFunction> {
 
 }  // namespace
 
+at::Tensor Embed(const at::Tensor& weight_VW, const at::Tensor& tokens_T) {
+  return EmbedFunction::apply(weight_VW, tokens_T);
+}
+
 at::Tensor RmsNorm(const at::Tensor& x_TW, const at::Tensor& weight_W,
                    double epsilon) {
   if (!x_TW.is_cpu()) return RmsNormByOps(x_TW, weight_W, epsilon);
@@ -196,6 +221,9 @@ at::Tensor SwiGlu(const at::Tensor& gate_TM, const at::Tensor& up_TM) {
 
 RotaryTable MakeRotaryTable(const at::Tensor& positions_T, int64_t dim,
                             double theta, at::ScalarType dtype) {
+  if (!positions_T.is_cpu()) {
+    return MakeRotaryTableByOps(positions_T, dim, theta, ComputeType(dtype));
+  }
   const int64_t tokens = positions_T.size(0);
   const int64_t half = dim / 2;
   std::vector<double> frequency(half);

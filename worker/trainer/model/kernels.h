@@ -1,9 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_MODEL_KERNELS_H_
 #define EVENSTEP_WORKER_TRAINER_MODEL_KERNELS_H_
 
-// Element-wise parts of the decoder. Norm and rotation take one pass over
-// memory forward and one backward; composed of torch's own operations they take
-// five to ten. CPU; float32, float64, or bfloat16, which is computed in
+// Parts of the decoder beside attention and matrices. On the CPU norm and
+// rotation take one pass over memory forward and one backward; composed of
+// torch's own operations they take five to ten. Tensors on a device go to
+// device_kernels.h. Float32, float64, or bfloat16, which is computed in
 // float32; differentiable. Pure functions.
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +12,11 @@
 #include <cstdint>
 
 namespace evenstep::trainer {
+
+// Rows of the weight, [V, W], by token: [T] to [T, W]. The weight's gradient is
+// summed in float32 under bfloat16: a token that comes often adds up many small
+// parts.
+at::Tensor Embed(const at::Tensor& weight_VW, const at::Tensor& tokens_T);
 
 // x / sqrt(mean(x^2) + epsilon) * weight over the last dimension (Zhang and
 // Sennrich, 2019). Shapes [T, W] and [W].
@@ -27,6 +33,7 @@ struct RotaryTable {
 };
 
 // Angle i of position p is p * theta^(-2 i / D) (Su et al., 2021). `dim` is D.
+// On the device of the positions; not differentiable.
 RotaryTable MakeRotaryTable(const at::Tensor& positions_T, int64_t dim,
                             double theta, at::ScalarType dtype);
 

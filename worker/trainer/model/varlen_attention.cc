@@ -88,8 +88,9 @@ at::Tensor VarlenAttention(const at::Tensor& q_SHD, const at::Tensor& k_SGD,
                            const at::Tensor& v_SGD,
                            const std::vector<int64_t>& lengths,
                            AttentionMask mask) {
-  if (HasFlashVarlenAttention(q_SHD)) {
-    return FlashVarlenAttention(q_SHD, k_SGD, v_SGD, lengths, mask);
+  if (HasFlashAttention(q_SHD)) {
+    return FlashVarlenAttention(
+        q_SHD, k_SGD, v_SGD, MakeDocumentBounds(lengths, q_SHD.device()), mask);
   }
   return VarlenAttentionFunction::apply(q_SHD, k_SGD, v_SGD, lengths, mask);
 }

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/device_kernels.h"
 #include "worker/trainer/optim/update_by_ops.h"
 
@@ -87,7 +87,6 @@ at::Tensor GradientOf(const std::vector<NamedParameter>& parameters,
 }
 
 double SquareSumOf(const at::Tensor& x) {
-  if (!x.is_cpu()) return SquareSumByOps(x);
   return x.scalar_type() == at::kDouble
              ? SquareSum(x.const_data_ptr<double>(), x.numel())
              : SquareSum(x.const_data_ptr<float>(), x.numel());
@@ -125,24 +124,31 @@ int64_t AdamW::state_bytes() const {
   return static_cast<int64_t>(mean_.nbytes() + square_.nbytes()) + master;
 }
 
+at::Tensor AdamW::OwnSquareSum() const {
+  at::Tensor sum = at::zeros({1}, mean_.options().dtype(at::kDouble));
+  for (const ParameterSlice& slice : slices_) {
+    const at::Tensor gradient = GradientOf(parameters_, slice);
+    if (gradient.is_cpu()) {
+      sum.add_(SquareSumOf(gradient));
+    } else {
+      sum.add_(SquareSumByOps(gradient));
+    }
+  }
+  return sum;
+}
+
 absl::StatusOr<double> AdamW::GradientNorm(int64_t step) {
   for (const NamedParameter& p : parameters_) {
     if (p.value.grad().defined() && p.value.grad().is_contiguous()) continue;
     return absl::InternalError(
         absl::StrCat(p.name, " has no dense gradient in step ", step));
   }
-  double sum = 0;
-  for (const ParameterSlice& slice : slices_) {
-    sum += SquareSumOf(GradientOf(parameters_, slice));
-  }
+  const at::Tensor total = OwnSquareSum();
   if (sharded_over_ != nullptr) {
-    // In memory that the back end works on.
-    const at::Tensor total =
-        at::full({1}, sum, mean_.options().dtype(at::kDouble));
     EVENSTEP_RETURN_IF_ERROR(sharded_over_->AllReduceSum(
         absl::MakeSpan(total.mutable_data_ptr<double>(), 1)));
-    sum = total.item().toDouble();
   }
+  const double sum = total.item().toDouble();
   if (!std::isfinite(sum)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the gradient of step ", step, " is not finite; nothing was updated"));
@@ -152,17 +158,23 @@ absl::StatusOr<double> AdamW::GradientNorm(int64_t step) {
 
 absl::StatusOr<UpdateResult> AdamW::Update(int64_t step) {
   UpdateResult result;
-  EVENSTEP_ASSIGN_OR_RETURN(result.gradient_norm, GradientNorm(step));
-  result.learning_rate = LearningRate(options_.schedule, step);
-  UpdateFactors factors = MakeFactors(options_, step, result);
+  EVENSTEP_RETURN_IF_ERROR(
+      CatchTorch("an update", [&] { return UpdateAll(step, &result); }));
+  return result;
+}
+
+absl::Status AdamW::UpdateAll(int64_t step, UpdateResult* result) {
+  EVENSTEP_ASSIGN_OR_RETURN(result->gradient_norm, GradientNorm(step));
+  result->learning_rate = LearningRate(options_.schedule, step);
+  UpdateFactors factors = MakeFactors(options_, step, *result);
   for (const ParameterSlice& slice : slices_) {
     const bool decays = parameters_[slice.parameter].value.dim() >= 2;
     factors.decay =
-        decays ? 1.0 - result.learning_rate * options_.weight_decay : 1.0;
+        decays ? 1.0 - result->learning_rate * options_.weight_decay : 1.0;
     UpdateSlice(factors, slice);
   }
   if (sharded_over_ != nullptr) EVENSTEP_RETURN_IF_ERROR(GatherParameters());
-  return result;
+  return absl::OkStatus();
 }
 
 void AdamW::UpdateSlice(const UpdateFactors& factors,

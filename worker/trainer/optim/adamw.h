@@ -59,6 +59,9 @@ class AdamW {
   int64_t state_bytes() const;
 
  private:
+  absl::Status UpdateAll(int64_t step, UpdateResult* result);
+  // [1], float64, where the gradients stand: of this rank's run.
+  at::Tensor OwnSquareSum() const;
   absl::StatusOr<double> GradientNorm(int64_t step);
   void UpdateSlice(const UpdateFactors& factors, const ParameterSlice& slice);
   absl::Status GatherParameters();

@@ -5,7 +5,6 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -122,9 +121,13 @@ class GatherAttentionFunction
     const at::Tensor& q_PHD = saved[0];
     const auto [k_RGD, v_RGD] =
         GatherKeysAndValues(saved[1], saved[2], plan, ranks);
-    at::Tensor dq_PHD = at::zeros_like(q_PHD);
-    const at::Tensor dkv_R2GD = at::zeros(
-        {plan.real_tokens, 2, k_RGD.size(1), k_RGD.size(2)}, k_RGD.options());
+    // Parts of half precision add up in float32.
+    const at::ScalarType type = q_PHD.scalar_type();
+    const at::TensorOptions sums =
+        q_PHD.options().dtype(type == at::kDouble ? at::kDouble : at::kFloat);
+    const at::Tensor dq_PHD = at::zeros(q_PHD.sizes(), sums);
+    const at::Tensor dkv_R2GD =
+        at::zeros({plan.real_tokens, 2, k_RGD.size(1), k_RGD.size(2)}, sums);
     for (size_t i = 0; i < plan.chunks.size(); ++i) {
       const QueryChunk& chunk = plan.chunks[i];
       const AttentionBlock whole{Queries(saved[3], chunk), saved[4 + i]};
@@ -137,8 +140,10 @@ class GatherAttentionFunction
         Keys(dkv_R2GD, keys).select(1, 1).add_(part.dv_SGD);
       }
     }
-    const auto [dk_PGD, dv_PGD] = ScatterGradients(dkv_R2GD, plan, ranks);
-    return {dq_PHD, dk_PGD, dv_PGD, at::Tensor(), at::Tensor(), at::Tensor()};
+    const auto [dk_PGD, dv_PGD] =
+        ScatterGradients(dkv_R2GD.to(type), plan, ranks);
+    return {dq_PHD.to(type), dk_PGD,       dv_PGD,
+            at::Tensor(),    at::Tensor(), at::Tensor()};
   }
 };
 

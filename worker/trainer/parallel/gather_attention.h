@@ -34,10 +34,12 @@ struct GatherPlan {
   int64_t part_tokens = 0;  // rows of every part
   int64_t real_tokens = 0;  // R, of all documents
   std::vector<QueryChunk> chunks;
-  // [R]: row of each real token in the parts laid end to end.
+  // [R]: row of each real token in the parts laid end to end, on the device of
+  // the keys.
   at::Tensor rows_R;
 };
 
+// On the CPU.
 GatherPlan MakeGatherPlan(absl::Span<const int64_t> lengths,
                           const SequenceLayout& layout, int part);
 

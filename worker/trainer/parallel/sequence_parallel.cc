@@ -38,10 +38,17 @@ at::Tensor SequenceParallelAttention::AttendInPart(const at::Tensor& q,
                                                    const at::Tensor& k,
                                                    const at::Tensor& v,
                                                    AttentionMask mask) {
-  if (shard_->gather_degree == 1) {
+  if (shard_->gather_degree > 1) {
+    gather_plan_.rows_R = gather_plan_.rows_R.to(k.device());
+    return GatherAttention(q, k, v, &gather_plan_, &peers_, mask);
+  }
+  if (!HasFlashAttention(q)) {
     return VarlenAttention(q, k, v, shard_->document_lengths, mask);
   }
-  return GatherAttention(q, k, v, &gather_plan_, &peers_, mask);
+  if (!documents_.has_value()) {
+    documents_ = MakeDocumentBounds(shard_->document_lengths, q.device());
+  }
+  return FlashVarlenAttention(q, k, v, *documents_, mask);
 }
 
 const absl::Status& SequenceParallelAttention::status() const {

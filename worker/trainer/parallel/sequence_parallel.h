@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "worker/trainer/comm/communicator.h"
+#include "worker/trainer/model/device_kernels.h"
 #include "worker/trainer/model/model.h"
 #include "worker/trainer/model/packed_shard.h"
 #include "worker/trainer/parallel/gather_attention.h"
@@ -40,9 +41,11 @@ class SequenceParallelAttention : public SequenceAttention {
 
   const PackedShard* const shard_;
   const IrregularHeads irregular_heads_;
-  RankSubset part_;         // ranks of this rank's part, which exchange heads
-  RankSubset peers_;        // the same place in every part
-  GatherPlan gather_plan_;  // if there is more than one part
+  RankSubset part_;   // ranks of this rank's part, which exchange heads
+  RankSubset peers_;  // the same place in every part
+  // Of all layers; tensors move to the device at the first.
+  GatherPlan gather_plan_;                   // if there is more than one part
+  std::optional<DocumentBounds> documents_;  // for flash attention
 };
 
 }  // namespace evenstep::trainer

@@ -126,6 +126,8 @@ class NcclFunctions : public NcclTable {
     void* memory = nullptr;
     cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) error = cudaMemset(memory, 0, bytes);
+    // It runs on another stream than NCCL's.
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
     if (error == cudaSuccess) return memory;
     if (memory != nullptr) cudaFree(memory);
     return absl::ResourceExhaustedError(absl::StrCat(

@@ -59,19 +59,22 @@ std::string DescribeModel(const jobspec::ModelSpec& model) {
                       model.vocab);
 }
 
-// The world if optimizer states are split over it.
-Communicator* ShardedOver(const jobspec::JobSpec& spec, GroupTree* groups) {
-  return spec.optimizer.sharding == jobspec::OptimizerSharding::kZero1
-             ? &groups->world()
-             : nullptr;
+// One rank has nobody to split with.
+Sharding ShardingOf(const TrainerSetup& setup) {
+  const bool split =
+      setup.spec.optimizer.sharding == jobspec::OptimizerSharding::kZero1;
+  return split && setup.world > 1 ? Sharding::kZero1 : Sharding::kNone;
 }
 
-StepRunnerOptions ToRunnerOptions(const jobspec::JobSpec& spec) {
+// The world if optimizer states are split over it.
+Communicator* ShardedOver(const TrainerSetup& setup, GroupTree* groups) {
+  return ShardingOf(setup) == Sharding::kZero1 ? &groups->world() : nullptr;
+}
+
+StepRunnerOptions ToRunnerOptions(const TrainerSetup& setup) {
+  const jobspec::JobSpec& spec = setup.spec;
   StepRunnerOptions options;
-  options.sharding =
-      spec.optimizer.sharding == jobspec::OptimizerSharding::kZero1
-          ? Sharding::kZero1
-          : Sharding::kNone;
+  options.sharding = ShardingOf(setup);
   options.irregular_heads = spec.model.expand_kv_heads
                                 ? IrregularHeads::kExpand
                                 : IrregularHeads::kRefuse;
@@ -109,10 +112,10 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
                                   MakeDecoder(ToDecoderConfig(setup)));
         if (!faults.empty()) PlantNotFinite(&engine);
         engine.runner = std::make_unique<StepRunner>(
-            engine.model.get(), GroupsOf(groups), ToRunnerOptions(setup.spec));
-        engine.optimizer = std::make_unique<AdamW>(
-            engine.model->parameters(), ToAdamWOptions(setup.spec),
-            ShardedOver(setup.spec, groups));
+            engine.model.get(), GroupsOf(groups), ToRunnerOptions(setup));
+        engine.optimizer = std::make_unique<AdamW>(engine.model->parameters(),
+                                                   ToAdamWOptions(setup.spec),
+                                                   ShardedOver(setup, groups));
         return absl::OkStatus();
       });
   if (made.ok()) return engine;
@@ -131,7 +134,7 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
     EVENSTEP_ASSIGN_OR_RETURN(
         costs, MeasureCosts(options, {engine.model.get(), engine.runner.get(),
                                       engine.groups,
-                                      ShardedOver(setup.spec, engine.groups)}));
+                                      ShardedOver(setup, engine.groups)}));
     return absl::OkStatus();
   }));
   return costs;

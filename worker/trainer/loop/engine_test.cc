@@ -50,5 +50,17 @@ TEST_F(EngineTest, TheModelIsWrappedOnlyWhenAFaultIsPlanted) {
   EXPECT_EQ(planted->planted, planted->model.get());
 }
 
+// Split states would move all parameters into one tensor. Nor could they be
+// exchanged on a device: a world of one has collectives on host memory only.
+TEST_F(EngineTest, OneRankSplitsItsStatesWithNobody) {
+  setup_.spec.optimizer.sharding = jobspec::OptimizerSharding::kZero1;
+  const auto engine = MakeEngine(setup_, FaultPlan(), groups_.get());
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const auto& parameters = engine->model->parameters();
+  EXPECT_FALSE(parameters[0].value.is_alias_of(parameters[1].value));
+  EXPECT_TRUE(engine->runner->ReduceGradients().ok());
+  EXPECT_TRUE(engine->optimizer->Update(0).ok());
+}
+
 }  // namespace
 }  // namespace evenstep::trainer

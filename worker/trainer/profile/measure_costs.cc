@@ -85,22 +85,25 @@ int BytesPerElement(const Model& model) {
   return static_cast<int>(model.parameters().front().value.element_size());
 }
 
+// In memory of the device, as the model's own exchanges are.
 absl::StatusOr<AllToAllPoint> MeasureExchange(Communicator& group,
+                                              at::Device device,
                                               int64_t bytes) {
   const int64_t share = bytes / group.size();
   const std::vector<int64_t> counts(group.size(), share);
-  std::vector<char> send(share * group.size(), 1);
-  std::vector<char> recv(send.size());
+  const at::Tensor send = at::ones({share * group.size()},
+                                   at::TensorOptions(at::kByte).device(device));
+  const at::Tensor recv = at::zeros_like(send);
   EVENSTEP_ASSIGN_OR_RETURN(
       const CallCost cost,
       Typical(kShortRepeats, [&]() -> absl::StatusOr<CallCost> {
         const int64_t before_ns = group.collective_ns();
-        EVENSTEP_RETURN_IF_ERROR(
-            group.AllToAllv(send.data(), counts, recv.data(), counts));
+        EVENSTEP_RETURN_IF_ERROR(group.AllToAllv(
+            send.const_data_ptr(), counts, recv.mutable_data_ptr(), counts));
         return CallCost{0,
                         static_cast<double>(group.collective_ns() - before_ns)};
       }));
-  return AllToAllPoint{static_cast<int64_t>(send.size()), cost.collective_ns};
+  return AllToAllPoint{send.numel(), cost.collective_ns};
 }
 
 // Groups are walked in the tree's order, which is the same on all ranks.
@@ -108,15 +111,18 @@ absl::Status MeasureCollectives(const MeasureOptions& options,
                                 const MeasuredParts& parts,
                                 planner::TimeModel* costs) {
   const GroupTree& groups = *parts.groups;
+  const at::Device device = parts.model->parameters().front().value.device();
   std::vector<double> latencies;
   for (const RankBlock& block :
        TreeBlocks(groups.rank(), groups.world_size())) {
     EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
                               groups.GroupFor(block.first_rank, block.degree));
-    EVENSTEP_ASSIGN_OR_RETURN(AllToAllPoint small,
-                              MeasureExchange(*group, kSmallExchangeBytes));
-    EVENSTEP_ASSIGN_OR_RETURN(AllToAllPoint large,
-                              MeasureExchange(*group, kLargeExchangeBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        AllToAllPoint small,
+        MeasureExchange(*group, device, kSmallExchangeBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        AllToAllPoint large,
+        MeasureExchange(*group, device, kLargeExchangeBytes));
     const AllToAllCosts fit = FitAllToAll(small, large);
     latencies.push_back(fit.latency_ns);
     costs->collective.push_back(

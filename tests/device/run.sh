@@ -1,33 +1,152 @@
 #!/usr/bin/env bash
-# Checks on one GPU, with a binary that was built elsewhere and carried here:
-# parity of CPU and CUDA, varlen flash attention, recompute (memory and time),
-# bf16, NCCL with one rank, and a short benchmark. Needs a driver, the libraries
-# that torch's wheel names, and bash; no build tools. Under 10 minutes.
+# Checks on one GPU, with binaries that were built elsewhere and carried here:
+# evenstep-device-check (parity with the CPU, attention, recompute, NCCL with
+# one rank, training speed), then whole jobs by `evenstep local`, whose trainer
+# is evenstep-trainer-cuda. Needs a driver, bash, and a Python that has torch of
+# the version that the binaries are built with; no build tools. Under 10
+# minutes.
 #
-#   tests/device/run.sh [FOLDER]     FOLDER holds evenstep-device-check
-#                                    (default build/cuda/bin)
+#   tests/device/run.sh [FOLDER [WORD...]]
 #
-# EVENSTEP_DEVICE_LIBRARIES adds folders, colon-separated, in which torch's
-# libraries stand on this machine. Without a GPU it is a skip, which is counted.
+# FOLDER is what tests/device/bundle.sh made, or build/cuda/bin (the default,
+# without the jobs). With words, only checks whose name contains one of them,
+# and no jobs. Torch's libraries are those of EVENSTEP_DEVICE_PYTHON (python3),
+# unless EVENSTEP_DEVICE_LIBRARIES names folders, colon-separated. Without a GPU
+# it is a skip, which is counted.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
-folder=${1:-build/cuda/bin}
-limit_seconds=${EVENSTEP_DEVICE_SECONDS:-540}
+folder=$(realpath -m "${1:-build/cuda/bin}")
+[ $# -gt 0 ] && shift
+python=${EVENSTEP_DEVICE_PYTHON:-python3}
+limit_seconds=${EVENSTEP_DEVICE_SECONDS:-400}
+passed=0
+failed=0
+skipped=0
 
-skip() {
+skip_all() {
   echo "skipped: device: $1"
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 }
 
-[ -e /dev/nvidiactl ] || skip "no GPU here (/dev/nvidiactl is not there)"
+# Folders of torch and of the nvidia-* wheels beside it.
+torch_folders() {
+  "$python" - <<'PYTHON'
+import glob, importlib.util, os
+spec = importlib.util.find_spec("torch")
+if spec:
+    root = spec.submodule_search_locations[0]
+    wheels = glob.glob(os.path.join(root, "..", "nvidia", "*", "lib"))
+    print(":".join([os.path.join(root, "lib")] + sorted(wheels)))
+PYTHON
+}
+
+# Libraries of the bundle, but the system's own where it has a newer one that
+# torch may need.
+link_bundled() {
+  local known library
+  known=$(ldconfig -p 2>/dev/null)
+  for library in "$folder"/lib/*; do
+    [ -e "$library" ] || continue
+    case ${library##*/} in
+      libstdc++.so.6 | libgcc_s.so.1)
+        grep -q "${library##*/}" <<<"$known" && continue ;;
+    esac
+    ln -s "$library" "$work/lib/"
+  done
+}
+
+# run_job NAME TRAINER JOB [ARGUMENT...]: leaves $work/NAME.
+run_job() {
+  local name=$1 trainer=$2 job=$3 begin=$SECONDS
+  shift 3
+  EVENSTEP_TRAINER=$folder/$trainer EVENSTEP_THREADS_PER_RANK=$threads \
+    timeout 150 "$folder/evenstep" local "$job" --output "$work/$name" "$@" \
+    >"$work/$name.log" 2>&1
+  local status=$?
+  tail -n 12 "$work/$name.log"
+  if [ "$status" -ne 0 ]; then
+    tail -n 20 "$work/$name/logs"/*.log
+    find "$work/$name" -name 'rank-*.log' -exec tail -n 20 {} +
+  fi
+  echo "job $name: exit $status after $((SECONDS - begin)) s"
+  return "$status"
+}
+
+check() {
+  local name=$1
+  shift
+  if "$@"; then
+    echo "ok      $name"
+    passed=$((passed + 1))
+  else
+    echo "FAILED  $name"
+    failed=$((failed + 1))
+  fi
+}
+
+# The same job in float64 on the CPU and on the GPU: the same losses.
+same_losses() {
+  run_job cpu evenstep-trainer tests/device/parity-job.yaml &&
+    run_job gpu evenstep-trainer-cuda tests/device/parity-job.yaml &&
+    "$python" - "$work/cpu/loss.csv" "$work/gpu/loss.csv" <<'PYTHON'
+import csv, sys
+cpu, gpu = ([float(row["loss"]) for row in csv.DictReader(open(path))]
+            for path in sys.argv[1:])
+worst = max(abs(a - b) / a for a, b in zip(cpu, gpu))
+print(f"  {len(cpu)} steps, loss {cpu[0]:.4f} to {cpu[-1]:.4f}; "
+      f"worst relative difference {worst:.1e}")
+sys.exit(0 if len(cpu) == len(gpu) > 0 and worst < 1e-8 else 1)
+PYTHON
+}
+
+half_precision_job() {
+  run_job half evenstep-trainer-cuda tests/device/speed-job.yaml &&
+    "$python" - "$work/half/summary.json" <<'PYTHON'
+import json, statistics, sys
+steps = json.load(open(sys.argv[1]))["steps"][2:]
+for key in sorted(steps[-1]):
+    values = [step[key] for step in steps
+              if isinstance(step[key], (int, float))]
+    if values:
+        print(f"  {key}: median {statistics.median(values):.6g}, last {values[-1]:.6g}")
+sys.exit(0 if steps[-1]["loss"] < steps[0]["loss"] else 1)
+PYTHON
+}
+
+[ -e /dev/nvidiactl ] || [ -n "${EVENSTEP_DEVICE_PRETEND:-}" ] ||
+  skip_all "no GPU here (/dev/nvidiactl is not there)"
 [ -x "$folder/evenstep-device-check" ] ||
-  skip "no $folder/evenstep-device-check: .ci/cuda.sh builds it"
-export LD_LIBRARY_PATH="${EVENSTEP_DEVICE_LIBRARIES:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-timeout "$limit_seconds" "$folder/evenstep-device-check"
-status=$?
+  skip_all "no $folder/evenstep-device-check: .ci/cuda.sh builds it"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/lib"
+threads=$(nproc)
+link_bundled
+libraries=${EVENSTEP_DEVICE_LIBRARIES:-$(torch_folders)}
+export LD_LIBRARY_PATH="$work/lib:$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+timeout "$limit_seconds" "$folder/evenstep-device-check" "$@" |
+  tee "$work/check.log"
+status=${PIPESTATUS[0]}
 if [ "$status" -eq 124 ]; then
   echo "device: not over after $limit_seconds s"
-  echo "0 passed, 1 failed"
+  failed=1
+elif last=$(tail -n 1 "$work/check.log"); [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then
+  passed=${BASH_REMATCH[1]}
+  failed=${BASH_REMATCH[2]}
+else
+  echo "device: evenstep-device-check ended with $status"
+  failed=1
 fi
-exit "$status"
+if [ $# -gt 0 ]; then
+  :
+elif [ -x "$folder/evenstep" ]; then
+  check "a job on the GPU has the losses of one on the CPU" same_losses
+  check "a job in bfloat16" half_precision_job
+else
+  echo "skipped: device: jobs, since $folder has no evenstep: bundle.sh adds it"
+  skipped=1
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -96,7 +96,7 @@ double Difference(const std::vector<NamedParameter>& parameters,
                                                        slice.count);
     };
     const double norm = std::max(Norm(expected[slice.parameter]), least);
-    Raise(Norm(at::sub(part(actual), part(expected))) / norm, &largest);
+    Raise(Norm(at::sub(part(actual).cpu(), part(expected))) / norm, &largest);
   }
   return largest;
 }
@@ -110,7 +110,9 @@ struct Expected {
 
 absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
                                         const std::vector<TestStep>& steps) {
-  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(options.config));
+  DecoderConfig config = options.config;
+  config.device = at::kCPU;
+  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(config));
   const std::vector<NamedParameter> parameters =
       CopyParameters(model->parameters());
   AdamW optimizer(parameters, Optimizer(steps.size()));
@@ -118,8 +120,7 @@ absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
   for (const TestStep& step : steps) {
     std::vector<data::SampleTokens> samples;
     for (const auto& [id, sample] : step.samples) samples.push_back(sample);
-    expected.losses.push_back(
-        RunOracle(options.config, parameters, samples).loss);
+    expected.losses.push_back(RunOracle(config, parameters, samples).loss);
     auto& gradients = expected.gradients.emplace_back();
     for (const auto& p : parameters)
       gradients.push_back(p.value.grad().clone());
@@ -266,7 +267,11 @@ absl::StatusOr<ParityReport> RunParity(const ParityOptions& options) {
   const std::vector<absl::Status> statuses =
       RunRanks(options.world, [&](int rank) -> absl::Status {
         at::set_num_threads(1);
+        if (options.start_rank) EVENSTEP_RETURN_IF_ERROR(options.start_rank());
         EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
+        if (options.wrap_factory) {
+          factory = options.wrap_factory(std::move(factory));
+        }
         EVENSTEP_ASSIGN_OR_RETURN(PlannedGroups groups,
                                   PlannedGroups::Open(options, *factory, rank));
         absl::Status status =

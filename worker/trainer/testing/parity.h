@@ -46,6 +46,11 @@ struct ParityOptions {
   ModelWrapper wrap;        // empty: none
   GroupWrapper wrap_group;  // of micro-batches; empty: none
   SampleMaker sample;       // empty: RandomSample with config.vocab
+  // For ranks on config.device; the oracle is on the CPU. Empty: none.
+  std::function<absl::Status()> start_rank;  // on each rank's thread
+  std::function<std::unique_ptr<CommunicatorFactory>(
+      std::unique_ptr<CommunicatorFactory> factory)>
+      wrap_factory;
 };
 
 // Largest differences over all steps, ranks and parameters, each relative to

@@ -69,6 +69,9 @@ bool Passes(const NamedCheck& check) {
   const auto begin = std::chrono::steady_clock::now();
   absl::PrintF("%s\n", check.name);
   std::fflush(stdout);
+  // Parity leaves one.
+  at::set_num_threads(
+      static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   const absl::Status status = CatchTorch(check.name, check.body);
   c10::cuda::CUDACachingAllocator::emptyCache();
   absl::PrintF(
@@ -87,8 +90,6 @@ int Run(const std::vector<const char*>& words) {
                  device.status().ToString());
     return 0;
   }
-  at::set_num_threads(
-      static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   int passed = 0;
   int failed = 0;
   for (const NamedCheck& check : kChecks) {

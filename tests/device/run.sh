@@ -18,7 +18,7 @@ cd "$(dirname "$0")/../.." || exit 1
 folder=$(realpath -m "${1:-build/cuda/bin}")
 [ $# -gt 0 ] && shift
 python=${EVENSTEP_DEVICE_PYTHON:-python3}
-limit_seconds=${EVENSTEP_DEVICE_SECONDS:-400}
+limit_seconds=${EVENSTEP_DEVICE_SECONDS:-300}
 passed=0
 failed=0
 skipped=0
@@ -61,7 +61,7 @@ run_job() {
   local name=$1 trainer=$2 job=$3 begin=$SECONDS
   shift 3
   EVENSTEP_TRAINER=$folder/$trainer EVENSTEP_THREADS_PER_RANK=$threads \
-    timeout 150 "$folder/evenstep" local "$job" --output "$work/$name" "$@" \
+    timeout 120 "$folder/evenstep" local "$job" --output "$work/$name" "$@" \
     >"$work/$name.log" 2>&1
   local status=$?
   tail -n 12 "$work/$name.log"

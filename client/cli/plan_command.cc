@@ -70,7 +70,7 @@ std::string InFlags(absl::string_view message) {
       message, {{"hardware: layer_noise", "--simulate-noise"},
                 {"hardware: rank_noise", "--simulate-rank-noise"},
                 {"hardware: across_nodes.slowdown", "--simulate-slow-network"},
-                {"hardware: rank_slowdown", "--simulate-slow: rank_slowdown"},
+                {"hardware: rank_slowdown", "--simulate-slow"},
                 {"hardware: cost error", "--simulate-cost-error"},
                 {"memory.tokens_per_rank", "--tokens-per-gpu"},
                 {"model.forced_degrees", "--degrees"},

@@ -275,7 +275,8 @@ TEST(PlanCommandTest, WrongWordsAreUsageErrors) {
            {{"--batch", "floating"}, "--batch"},
            {{"--simulate-slow", "3"}, "RANK=NUMBER"},
            {{"--simulate-slow", "99=2"}, "the ranks are 0 to 7"},
-           {{"--simulate-slow", "1=0.5"}, "0.5"},
+           {{"--simulate-slow", "1=0.5"}, "--simulate-slow[1] is 0.5"},
+           {{"--rank-speed", "9=1"}, "--rank-speed names rank 9"},
            {{"--rank-speed", "1=nan"}, "RANK=NUMBER"},
            {{"--micro-batch-fixed-ms", "-2"}, "--micro-batch-fixed-ms"},
            {{"--lenghts", "x"}, "did you mean '--lengths'?"}}) {
@@ -295,6 +296,7 @@ TEST(PlanCommandTest, WrongWordsAreUsageErrors) {
   const Answer data = Type({"--data", "/tmp/books"});
   EXPECT_EQ(data.code, kExitUsage);
   EXPECT_THAT(data.err, HasSubstr("it is 'text:/tmp/books'"));
+  EXPECT_EQ(Type({"--data", "text:/no/such/folder"}).code, kExitUsage);
 }
 
 }  // namespace

@@ -131,8 +131,12 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
       source.max_length > 0 ? source.max_length : planner::kMaxLengthTokens;
   options.on_too_long = data::OnTooLong::kSkip;
   options.on_bad_sample = data::OnBadSample::kSkip;
-  EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<data::Dataset> dataset,
-                            data::OpenDataset(options));
+  const absl::StatusOr<std::unique_ptr<data::Dataset>> opened =
+      data::OpenDataset(options);
+  if (!opened.ok()) {
+    return absl::InvalidArgumentError(opened.status().message());
+  }
+  const data::Dataset* const dataset = opened->get();
   const data::DatasetSummary& summary = dataset->summary();
   const data::Sampler sampler(source.seed, summary.num_samples,
                               CountOrDefault(source));

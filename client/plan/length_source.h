@@ -35,7 +35,7 @@ struct StepLengths {
   std::string note;  // what was left out, if anything
 };
 
-// INVALID_ARGUMENT with the file, line or law; or the data set's own error.
+// INVALID_ARGUMENT with the file, line or law, or the data set's own words.
 absl::StatusOr<StepLengths> ReadStepLengths(const LengthSource& source);
 
 // INVALID_ARGUMENT naming the first line that is no length.

@@ -32,8 +32,9 @@ absl::Status AddRankSpeeds(const std::map<int, double>& rank_speed,
   cluster->rank_speed.assign(num_ranks, 1);
   for (const auto& [rank, speed] : rank_speed) {
     if (rank < 0 || rank >= num_ranks) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "rank ", rank, " has a speed; the ranks are 0 to ", num_ranks - 1));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--rank-speed names rank ", rank,
+                       "; the ranks are 0 to ", num_ranks - 1));
     }
     cluster->rank_speed[rank] = speed;
   }

@@ -59,5 +59,24 @@ TEST(SlowRanksTest, InRoundsASlowRankIdlesRatherThanHoldEveryoneUp) {
   EXPECT_LE(plan->predicted_step_ns, 1.1 * healthy->predicted_step_ns);
 }
 
+// A wide micro-batch over the slow rank would waste half of three others.
+TEST(SlowRanksTest, PerStepWideMicroBatchesStayOffTheSlowRanksBlock) {
+  for (int slow_rank = 0; slow_rank < 8; ++slow_rank) {
+    std::vector<int64_t> lengths(400, 100);
+    lengths.insert(lengths.end(), {3900, 3900, 3900});  // need four ranks
+    PlanRequest request = testing::SimpleRequest(8, 1000, lengths);
+    request.cluster.rank_speed.assign(8, 1.0);
+    request.cluster.rank_speed[slow_rank] = 0.5;
+    auto plan = MakePlan(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(CheckPlan(request, *plan).ok());
+    for (const MicroBatch& batch : plan->micro_batches) {
+      if (batch.degree < 4) continue;
+      EXPECT_EQ(batch.first_rank, slow_rank < 4 ? 4 : 0);
+    }
+    EXPECT_LE(plan->predicted_step_ns, 1.02 * plan->lower_bound_ns);
+  }
+}
+
 }  // namespace
 }  // namespace evenstep::planner

@@ -10,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "planner/costs/cost_file.h"
+#include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
@@ -144,10 +145,16 @@ absl::Status CheckDegrees(const PlanSetup& setup, const PlanRequest& request) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--degrees lists ", degree, "; there are ", num_ranks, " GPUs"));
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--degrees lists ", degree,
-        "; with aligned blocks a degree is a power of two, or all ", num_ranks,
-        " GPUs (--blocks contiguous allows others)"));
+    if (planner::FindSplit(request.model, degree).has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--degrees lists ", degree,
+          "; with aligned blocks a degree is a power of two, or all ",
+          num_ranks, " GPUs (--blocks contiguous allows others)"));
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--degrees lists ", degree,
+                     "; no mode of sequence parallelism of these costs runs it "
+                     "(model.sp_modes, model.max_switch_degree)"));
   }
   return absl::OkStatus();
 }

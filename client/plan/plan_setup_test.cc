@@ -121,6 +121,27 @@ TEST(PlanSetupTest, AbsurdNumbersAreRefused) {
   EXPECT_THAT(BuildError(setup), HasSubstr("1000"));
 }
 
+TEST(PlanSetupTest, DegreesThatCannotBeAreRefusedWithTheReason) {
+  PlanSetup setup;
+  setup.num_gpus = 6;
+  setup.degrees = {1, 6};
+  EXPECT_TRUE(Build(setup).ok());
+  setup.degrees = {1, 3};
+  EXPECT_THAT(BuildError(setup), HasSubstr("or all 6 GPUs"));
+  setup.blocks = planner::BlockShape::kContiguous;
+  EXPECT_TRUE(Build(setup).ok());
+  setup.degrees = {8};
+  EXPECT_THAT(BuildError(setup), HasSubstr("there are 6 GPUs"));
+  setup = {};
+  setup.num_gpus = 8;
+  setup.degrees = {1, 8};
+  auto costs = *LoadCosts("h200-1.2b-2d");
+  costs.model.sp_modes.clear();
+  costs.model.max_switch_degree = 4;
+  const auto video = BuildRequest(setup, costs, {{3600, 1, 45, 80}});
+  EXPECT_THAT(video.status().message(), HasSubstr("no mode of sequence"));
+}
+
 TEST(PlanSetupTest, TokensOfMoreBytesThanAnyGpuHasAreRefusedWithTheNumbers) {
   PlanSetup setup;
   setup.tokens_per_gpu = 268435456;

@@ -211,14 +211,16 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
 }
 
 // Rounds run without their barrier too, in their order. Their search takes
-// several times as long as that on the tree, which is as good or better unless
-// fixed costs are a large part of the step: then what counts is how few
-// micro-batches a rank runs.
-bool RoundsMayWin(const PolicyInput& input) {
+// several times as long as that on the tree, which is as good or better, with
+// two exceptions: it is the one that mixes modes, which pays where memory is
+// tight; and if fixed costs are a large part of the step, what counts is how
+// few micro-batches a rank runs.
+bool RoundsMayWin(const PolicyInput& input, const Contest& contest) {
   const int num_samples = input.table.num_samples();
   if (num_samples <= kMaxKickedSamples) return true;
   const int size = num_samples + 2 * input.request.cluster.num_ranks();
-  return size <= kMaxSizeWithBands &&
+  if (size > kMaxSizeWithBands) return false;
+  return contest.Recomputes() ||
          input.table.fixed_ns(0) >= input.bound.step_ns / kRoundsShareDivisor;
 }
 
@@ -245,7 +247,7 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
   }
   OfferRivals(input, contest);
   const bool per_round = input.request.options.sync == SyncMode::kPerRound;
-  if (per_round || (!contest.IsNearBound() && RoundsMayWin(input))) {
+  if (per_round || (!contest.IsNearBound() && RoundsMayWin(input, contest))) {
     contest.Offer(PlaceEvenRounds(input));
   }
   std::vector<Placement> placements = contest.Take();

@@ -138,6 +138,17 @@ bool Contest::IsNearBound() const {
   return step_ns_ <= bound_ns + bound_ns / kNearBoundDivisor;
 }
 
+bool Contest::Recomputes() const {
+  return std::any_of(placements_.begin(), placements_.end(),
+                     [&](const Placement& placement) {
+                       const LayerCounts& layers =
+                           placement.recompute_layers == kRecomputeAsAsked
+                               ? input_.request.options.recompute_layers
+                               : placement.recompute_layers;
+                       return layers.total() > 0;
+                     });
+}
+
 void OfferRivals(const PolicyInput& input, Contest& contest) {
   const bool one_mode = input.table.num_modes() == 1;
   const bool one_degree_can_win =

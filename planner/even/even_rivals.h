@@ -25,6 +25,9 @@ class Contest {
   bool empty() const { return placements_.empty(); }
   // Whether hardly anything is left to gain on the best so far.
   bool IsNearBound() const;
+  // Whether the best so far recomputes anything: where recompute is chosen,
+  // only for want of memory.
+  bool Recomputes() const;
   // Of the best so far; the greatest number if there is none.
   int64_t step_ns() const { return step_ns_; }
   std::vector<Placement> Take() { return std::move(placements_); }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/costs/memory_model.h"
 #include "planner/digest.h"
 
 namespace evenstep::planner {
@@ -80,14 +81,6 @@ class Timeline {
   std::vector<int64_t> busy_ns_;
 };
 
-int64_t PredictBytes(const PlanRequest& request,
-                     const MicroBatch& micro_batch) {
-  if (request.memory.tokens_per_rank > 0) return 0;
-  return micro_batch.padded_tokens / micro_batch.degree *
-         BytesPerToken(request, micro_batch.recompute_layers,
-                       micro_batch.degree);
-}
-
 MicroBatch ToMicroBatch(const PlanRequest& request, const CostsByMode& costs,
                         Placement placement) {
   MicroBatch micro_batch;
@@ -104,7 +97,9 @@ MicroBatch ToMicroBatch(const PlanRequest& request, const CostsByMode& costs,
       SizeOfBatch(request, placement.block.degree, placement.samples);
   micro_batch.padded_tokens = PaddedTokens(size.tokens, micro_batch.degree);
   micro_batch.predicted_ns = PredictNs(costs, placement, size);
-  micro_batch.predicted_bytes = PredictBytes(request, micro_batch);
+  micro_batch.predicted_bytes =
+      PredictBytes(request, micro_batch.recompute_layers, micro_batch.degree,
+                   micro_batch.padded_tokens);
   micro_batch.samples = std::move(placement.samples);
   return micro_batch;
 }

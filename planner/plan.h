@@ -29,7 +29,7 @@ struct MicroBatch {
   int ulysses_degree = 1;
   int64_t padded_tokens = 0;  // of all ranks together (sample_size.h)
   int64_t predicted_ns = 0;
-  // Activations of a rank; 0 where memory is given in tokens.
+  // Activations of a rank; 0 where nothing is said of what a token takes.
   int64_t predicted_bytes = 0;
 };
 

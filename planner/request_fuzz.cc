@@ -92,8 +92,9 @@ void CostsFrom(Bytes& in, PlanRequest& request) {
   memory.kept_bytes_per_token = in.Number();
   memory.head_bytes_per_token = in.Number();
   memory.gathered_bytes_per_token = in.Number();
-  memory.spatial = {in.Number(), in.Number()};
-  memory.temporal = {in.Number(), in.Number()};
+  memory.spatial = {in.Number(), in.Number(), in.Number()};
+  memory.temporal = {in.Number(), in.Number(), in.Number()};
+  memory.backward_bytes_per_token = in.Number();
 }
 
 void OptionsFrom(Bytes& in, Options& options) {

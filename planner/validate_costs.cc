@@ -18,16 +18,21 @@ absl::Status ValidateBytes(const MemoryModel& memory) {
   const std::pair<const char*, int64_t> per_token[] = {
       {"memory.layer_bytes_per_token", memory.layer_bytes_per_token},
       {"memory.kept_bytes_per_token", memory.kept_bytes_per_token},
+      {"memory.backward_bytes_per_token", memory.backward_bytes_per_token},
       {"memory.head_bytes_per_token", memory.head_bytes_per_token},
       {"memory.gathered_bytes_per_token", memory.gathered_bytes_per_token},
       {"memory.spatial.layer_bytes_per_token",
        memory.spatial.layer_bytes_per_token},
       {"memory.spatial.kept_bytes_per_token",
        memory.spatial.kept_bytes_per_token},
+      {"memory.spatial.backward_bytes_per_token",
+       memory.spatial.backward_bytes_per_token},
       {"memory.temporal.layer_bytes_per_token",
        memory.temporal.layer_bytes_per_token},
       {"memory.temporal.kept_bytes_per_token",
-       memory.temporal.kept_bytes_per_token}};
+       memory.temporal.kept_bytes_per_token},
+      {"memory.temporal.backward_bytes_per_token",
+       memory.temporal.backward_bytes_per_token}};
   for (const auto& [name, bytes] : per_token) {
     EVENSTEP_RETURN_IF_ERROR(
         InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));

@@ -181,9 +181,12 @@ class CostFile {
     return absl::OkStatus();
   }
 
-  std::vector<YamlKey> LayerMemoryKeys(int64_t* layer, int64_t* kept) {
+  std::vector<YamlKey> LayerMemoryKeys(int64_t* layer, int64_t* kept,
+                                       int64_t* backward) {
     return {reader_.Value("layer_bytes_per_token", Presence::kOptional, layer),
-            reader_.Value("kept_bytes_per_token", Presence::kOptional, kept)};
+            reader_.Value("kept_bytes_per_token", Presence::kOptional, kept),
+            reader_.Value("backward_bytes_per_token", Presence::kOptional,
+                          backward)};
   }
 
   YamlKey LayerMemoryOf(std::string key, LayerMemory* memory) {
@@ -194,7 +197,8 @@ class CostFile {
           return reader_.ReadMap(
               node, path,
               LayerMemoryKeys(&memory->layer_bytes_per_token,
-                              &memory->kept_bytes_per_token));
+                              &memory->kept_bytes_per_token,
+                              &memory->backward_bytes_per_token));
         },
         Presence::kOptional);
   }
@@ -202,8 +206,9 @@ class CostFile {
   absl::Status ReadMemory(const YamlNode& node) {
     MemoryModel& memory = costs_.memory;
     DeviceMemory device;
-    std::vector<YamlKey> keys = LayerMemoryKeys(&memory.layer_bytes_per_token,
-                                                &memory.kept_bytes_per_token);
+    std::vector<YamlKey> keys = LayerMemoryKeys(
+        &memory.layer_bytes_per_token, &memory.kept_bytes_per_token,
+        &memory.backward_bytes_per_token);
     if (costs_.model.is_video()) {
       keys = {LayerMemoryOf("spatial", &memory.spatial),
               LayerMemoryOf("temporal", &memory.temporal)};

@@ -35,7 +35,8 @@ constexpr char kVideo[] = R"(memory:
   states: zero1_bfloat16
   states_over_ranks: 8
   shard_replicas: 1
-  spatial: {layer_bytes_per_token: 10, kept_bytes_per_token: 1}
+  spatial: {layer_bytes_per_token: 10, kept_bytes_per_token: 1,
+            backward_bytes_per_token: 4}
 time:
   micro_batch_fixed_ns: 1
   spatial: {linear_ns_per_token: 1, quadratic_ns_per_token2: 2}
@@ -66,6 +67,7 @@ TEST(CostFileTest, ReadsAVideoModelWhateverTheOrderOfItsParts) {
   EXPECT_EQ(costs->model.kv_heads, 2);
   EXPECT_EQ(costs->time.temporal.quadratic_ns_per_token2, 4);
   EXPECT_EQ(costs->memory.spatial.layer_bytes_per_token, 10);
+  EXPECT_EQ(costs->memory.spatial.backward_bytes_per_token, 4);
   // 6 + 24 (1 + 1) / 8 bytes a parameter, of three quarters of the device.
   EXPECT_EQ(costs->memory.activation_bytes, 750000 - 12 * 1000);
 }

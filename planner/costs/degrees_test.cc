@@ -168,11 +168,12 @@ TEST(DegreesTest, RecomputeTradesBytesForTokens) {
                     .kept_bytes_per_token = 100,
                     .head_bytes_per_token = 500};
   EXPECT_EQ(TokensPerRank(request, 0), 222);  // 4 layers and the head
-  EXPECT_EQ(TokensPerRank(request, 1), 217);  // one layer is held twice over
-  EXPECT_EQ(TokensPerRank(request, 4), 526);  // 1000 + 4 * 100 + 500
+  EXPECT_EQ(TokensPerRank(request, 1), 277);  // 3 layers, an input, the head
+  // 4 inputs and one layer; the head is gone by then.
+  EXPECT_EQ(TokensPerRank(request, 4), 714);
   request.options.recompute_choices = {4, 2, 4};
   EXPECT_THAT(RecomputeModes(request), ElementsAre(0, 2, 4));
-  EXPECT_EQ(MostTokensPerRank(request), 526);
+  EXPECT_EQ(MostTokensPerRank(request), 714);
   request.memory.tokens_per_rank = 7;  // beats the bytes
   EXPECT_EQ(TokensPerRank(request, 4), 7);
 }

@@ -11,7 +11,8 @@ namespace {
 LayerMemory MemoryOfKind(const PlanRequest& request, int kind) {
   const MemoryModel& memory = request.memory;
   if (!request.model.is_video()) {
-    return {memory.layer_bytes_per_token, memory.kept_bytes_per_token};
+    return {memory.layer_bytes_per_token, memory.kept_bytes_per_token,
+            memory.backward_bytes_per_token};
   }
   return kind == 0 ? memory.spatial : memory.temporal;
 }
@@ -30,24 +31,47 @@ std::vector<LayerCounts> RecomputeModes(const PlanRequest& request) {
   return modes;
 }
 
+bool KnowsBytes(const PlanRequest& request) {
+  for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
+    if (MemoryOfKind(request, kind).layer_bytes_per_token > 0) return true;
+  }
+  return request.memory.tokens_per_rank == 0;
+}
+
 int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
                       int degree) {
   const LayerCounts layers = request.model.layers();
-  int64_t bytes = request.memory.head_bytes_per_token;
-  int64_t recomputed_layer_bytes = 0;  // alive while its backward runs
+  const int gather_degree = SplitFor(request.model, degree).gather_degree;
+  const int64_t gathered =
+      gather_degree > 1
+          ? gather_degree * request.memory.gathered_bytes_per_token
+          : 0;
+  int64_t held = 0;
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
     const LayerMemory memory = MemoryOfKind(request, kind);
-    bytes += (layers[kind] - recompute[kind]) * memory.layer_bytes_per_token +
-             recompute[kind] * memory.kept_bytes_per_token;
+    held += (layers[kind] - recompute[kind]) * memory.layer_bytes_per_token +
+            recompute[kind] * memory.kept_bytes_per_token;
+  }
+  int64_t most = held + request.memory.head_bytes_per_token;
+  for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
+    const LayerMemory memory = MemoryOfKind(request, kind);
+    const int64_t gradients =
+        std::max(memory.backward_bytes_per_token, gathered);
+    const int plain = layers[kind] - recompute[kind];
+    if (plain > 0) most = std::max(most, held + gradients);
     if (recompute[kind] == 0) continue;
-    recomputed_layer_bytes =
-        std::max(recomputed_layer_bytes, memory.layer_bytes_per_token);
+    most = std::max(
+        most, held + (1 - plain) * memory.layer_bytes_per_token + gradients);
   }
-  const int gather_degree = SplitFor(request.model, degree).gather_degree;
-  if (gather_degree > 1) {
-    bytes += gather_degree * request.memory.gathered_bytes_per_token;
-  }
-  return std::max<int64_t>(1, bytes + recomputed_layer_bytes);
+  return std::max<int64_t>(1, most);
+}
+
+int64_t PredictBytes(const PlanRequest& request, const LayerCounts& recompute,
+                     int degree, int64_t padded_tokens) {
+  if (!KnowsBytes(request)) return 0;
+  const __int128 bytes = __int128{BytesPerToken(request, recompute, degree)} *
+                         (padded_tokens / degree);
+  return bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
 }
 
 int64_t TokensPerRank(const PlanRequest& request, const LayerCounts& recompute,

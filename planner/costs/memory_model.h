@@ -16,9 +16,17 @@ namespace evenstep::planner {
 // options.recompute_layers.
 std::vector<LayerCounts> RecomputeModes(const PlanRequest& request);
 
-// Activations that a rank holds for each of its own tokens. At least 1.
+// Whether the request says what a token takes; if not, no bytes are predicted.
+bool KnowsBytes(const PlanRequest& request);
+
+// The most that a rank holds at once for each of its own tokens, by the formula
+// of MemoryModel. At least 1.
 int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
                       int degree);
+
+// Of a micro-batch of so many padded tokens. 0: not known.
+int64_t PredictBytes(const PlanRequest& request, const LayerCounts& recompute,
+                     int degree, int64_t padded_tokens);
 
 // Own tokens that a rank can hold; at most kMaxTokensPerRank. Wider degrees
 // hold fewer under kv_gather, never more.

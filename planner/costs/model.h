@@ -135,26 +135,38 @@ struct TimeModel {
 struct LayerMemory {
   int64_t layer_bytes_per_token = 0;  // of a layer that is not recomputed
   int64_t kept_bytes_per_token = 0;   // input of a recomputed layer
+  // Gradients beside a layer's activations while its backward runs.
+  int64_t backward_bytes_per_token = 0;
 
   friend bool operator==(const LayerMemory&, const LayerMemory&) = default;
 };
 
 // What bounds the padded tokens / degree of every micro-batch. tokens_per_rank,
-// if not 0, is that bound, whatever is recomputed or gathered. Else it follows
-// from bytes, with n_k of L_k layers recomputed, on c ranks of kv_gather
-// (design: 10-planning, "Memory"):
-//   activation_bytes / (sum over kinds of (L_k - n_k) layer_k + n_k kept_k
-//       + largest layer_k with n_k > 0 + head + (c > 1 ? c gathered : 0))
+// if not 0, is that bound, whatever is recomputed or gathered. Else it is
+// activation_bytes over the most that a rank holds at once for each own token,
+// with n_k of L_k layers recomputed, on c ranks of kv_gather (design:
+// 10-planning, "Memory"):
+//   held   = sum over kinds of (L_k - n_k) layer_k + n_k kept_k
+//   grad_k = max(backward_k, c > 1 ? c gathered : 0)
+//   most   = the largest of
+//              held + head                       when backward begins
+//              held + grad_k, if n_k < L_k       in the backward of a layer
+//              held - (L_k - n_k) layer_k + layer_k + grad_k, if n_k > 0
+// The last is the backward of the last recomputed layer of a kind, which runs
+// again when those after it are gone. In which order the kinds stand is left
+// open: all of the other kind counts as held then.
 struct MemoryModel {
   int64_t tokens_per_rank = 0;
   // Of a rank, free for activations: after states, buffers and safety margin.
   int64_t activation_bytes = 0;
   int64_t layer_bytes_per_token = 0;     // text
   int64_t kept_bytes_per_token = 0;      // text
+  int64_t backward_bytes_per_token = 0;  // text
   int64_t head_bytes_per_token = 0;      // logits, and what else no layer holds
-  int64_t gathered_bytes_per_token = 0;  // K and V of all heads, of one layer
-  LayerMemory spatial = {};              // video
-  LayerMemory temporal = {};             // video
+  // K and V of all heads, of one layer, with their gradients.
+  int64_t gathered_bytes_per_token = 0;
+  LayerMemory spatial = {};   // video
+  LayerMemory temporal = {};  // video
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };

@@ -106,17 +106,60 @@ TEST(MemoryModelTest, GatheredKeysAndValuesDoNotFallWithTheDegree) {
   EXPECT_EQ(TokensPerRank(request, 0, 8), 333);
 }
 
+// layer 100, kept 10, gradients 40, head 50, 8 layers.
+PlanRequest EightLayers() {
+  PlanRequest request = testing::SimpleRequest(8, 0, {64});
+  request.model.num_layers = 8;
+  request.memory = {};
+  request.memory.activation_bytes = 100'000;
+  request.memory.layer_bytes_per_token = 100;
+  request.memory.kept_bytes_per_token = 10;
+  request.memory.backward_bytes_per_token = 40;
+  request.memory.head_bytes_per_token = 50;
+  return request;
+}
+
+TEST(MemoryModelTest, TheMostIsHeldAtOneOfThreeMoments) {
+  PlanRequest request = EightLayers();
+  EXPECT_EQ(BytesPerToken(request, 0, 1), 800 + 50);       // at the head
+  EXPECT_EQ(BytesPerToken(request, 7, 1), 100 + 70 + 50);  // at the head
+  // The last layer, again, beside the inputs of all: the head is gone.
+  EXPECT_EQ(BytesPerToken(request, 8, 1), 80 + 100 + 40);
+  request.memory.head_bytes_per_token = 30;
+  EXPECT_EQ(BytesPerToken(request, 0, 1), 800 + 40);  // in the last layer
+  // The seventh layer, again: the eighth is gone.
+  request.memory.layer_bytes_per_token = 20;
+  request.memory.kept_bytes_per_token = 19;
+  request.memory.head_bytes_per_token = 0;
+  EXPECT_EQ(BytesPerToken(request, 7, 1), 7 * 19 + 20 + 40);
+}
+
+TEST(MemoryModelTest, GatheredKeysAndValuesComeInPlaceOfSmallerGradients) {
+  PlanRequest request = EightLayers();
+  request.model.sp_modes = {SpMode::kKvGather};
+  request.memory.gathered_bytes_per_token = 15;
+  EXPECT_EQ(BytesPerToken(request, 8, 2), 80 + 100 + 40);
+  EXPECT_EQ(BytesPerToken(request, 8, 4), 80 + 100 + 4 * 15);
+  EXPECT_EQ(BytesPerToken(request, 0, 2), 800 + 50);
+  EXPECT_EQ(BytesPerToken(request, 0, 4), 800 + 60);
+}
+
 TEST(MemoryModelTest, KindsOfLayerHaveBytesAndRecomputeOfTheirOwn) {
   PlanRequest request = Video();
   request.memory = {};
   request.memory.activation_bytes = 1'000'000;
-  request.memory.spatial = {100, 10};
-  request.memory.temporal = {50, 5};
+  request.memory.spatial = {100, 10, 20};
+  request.memory.temporal = {50, 5, 8};
   request.memory.head_bytes_per_token = 1;
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 0), 1), 401);
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 0), 1), 30 + 100 + 101);
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 2), 1), 300 + 10 + 50 + 1);
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 2), 1), 30 + 10 + 100 + 1);
+  // Three spatial and two temporal layers.
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 0), 1), 400 + 20);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 0), 1), 30 + 100 + 100 + 20);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 2), 1), 300 + 10 + 50 + 8);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 2), 1), 30 + 10 + 100 + 20);
+  // One spatial layer is whole: it is gone when another runs again, but not
+  // before a temporal one does, as their order is left open.
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(2, 0), 1), 120 + 100 + 20);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(2, 2), 1), 130 + 50 + 8);
 }
 
 TEST(MemoryModelTest, StatesFollowTheirLayout) {

@@ -129,10 +129,7 @@ absl::Status CheckTokens(const PlanRequest& request, const std::string& name,
     return Broken(absl::StrCat(name, " needs ", own_tokens,
                                " tokens per rank of ", holds));
   }
-  const Wide bytes =
-      request.memory.tokens_per_rank != 0
-          ? 0
-          : own_tokens * checker::BytesPerTokenOf(request, batch);
+  const Wide bytes = checker::BytesOf(request, batch);
   if (batch.predicted_bytes != bytes) {
     return Broken(absl::StrCat(name, " states ", batch.predicted_bytes,
                                " bytes of activations; they are ",

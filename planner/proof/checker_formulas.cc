@@ -112,7 +112,8 @@ std::vector<Kind> KindsOf(const PlanRequest& request, const MicroBatch& batch) {
          batch.recompute_layers[0],
          {time.linear_ns_per_token, time.quadratic_ns_per_token2,
           time.attention_ns_per_token, time.sharded_attention_ns_per_token},
-         {memory.layer_bytes_per_token, memory.kept_bytes_per_token}});
+         {memory.layer_bytes_per_token, memory.kept_bytes_per_token,
+          memory.backward_bytes_per_token}});
   }
   CountPairs(request, batch, kinds);
   return kinds;
@@ -177,6 +178,30 @@ Wide CollectiveNs(const PlanRequest& request, const MicroBatch& batch,
              (2 * layers * sharing.ulysses * 16777216);
   }
   return total;
+}
+
+// One forward and backward, layer by layer in the order of `kinds`, of which
+// the first layers of each are recomputed: the most that is held at once.
+Wide PeakOfPass(const std::vector<Kind>& kinds, Wide head, Wide gathered) {
+  Wide held = 0;
+  for (const Kind& kind : kinds) {
+    for (int layer = 0; layer < kind.layers; ++layer) {
+      held += layer < kind.redone ? kind.memory.kept_bytes_per_token
+                                  : kind.memory.layer_bytes_per_token;
+    }
+  }
+  Wide most = held + head;
+  for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) {
+    const Wide whole = kind->memory.layer_bytes_per_token;
+    const Wide gradients =
+        std::max(Wide{kind->memory.backward_bytes_per_token}, gathered);
+    for (int layer = kind->layers - 1; layer >= 0; --layer) {
+      const bool again = layer < kind->redone;
+      most = std::max(most, held + (again ? whole : 0) + gradients);
+      held -= again ? kind->memory.kept_bytes_per_token : whole;
+    }
+  }
+  return most;
 }
 
 }  // namespace
@@ -245,23 +270,32 @@ int64_t NanosecondsOf(const PlanRequest& request, const MicroBatch& batch) {
 }
 
 Wide BytesPerTokenOf(const PlanRequest& request, const MicroBatch& batch) {
-  Wide bytes = request.memory.head_bytes_per_token;
-  Wide redone_layer = 0;
-  for (const Kind& kind : KindsOf(request, batch)) {
-    for (int layer = 0; layer < kind.layers; ++layer) {
-      bytes += layer < kind.redone ? kind.memory.kept_bytes_per_token
-                                   : kind.memory.layer_bytes_per_token;
-    }
-    if (kind.redone > 0) {
-      redone_layer =
-          std::max<Wide>(redone_layer, kind.memory.layer_bytes_per_token);
-    }
-  }
+  const MemoryModel& memory = request.memory;
   const Sharing sharing = *SharingAt(request.model, batch.degree);
-  if (sharing.gather > 1) {
-    bytes += Wide{request.memory.gathered_bytes_per_token} * sharing.gather;
+  const Wide gathered =
+      sharing.gather > 1
+          ? Wide{memory.gathered_bytes_per_token} * sharing.gather
+          : 0;
+  std::vector<Kind> kinds = KindsOf(request, batch);
+  Wide most = 1;
+  // Whichever kind's layers stand last is the first that backward comes to.
+  for (size_t turn = 0; turn < kinds.size(); ++turn) {
+    most = std::max(most,
+                    PeakOfPass(kinds, memory.head_bytes_per_token, gathered));
+    std::rotate(kinds.begin(), kinds.begin() + 1, kinds.end());
   }
-  return std::max<Wide>(1, bytes + redone_layer);
+  return most;
+}
+
+Wide BytesOf(const PlanRequest& request, const MicroBatch& batch) {
+  const MemoryModel& memory = request.memory;
+  const bool stated = IsVideo(request.model)
+                          ? memory.spatial.layer_bytes_per_token > 0 ||
+                                memory.temporal.layer_bytes_per_token > 0
+                          : memory.layer_bytes_per_token > 0;
+  if (memory.tokens_per_rank != 0 && !stated) return 0;
+  return std::min<Wide>(INT64_MAX, BytesPerTokenOf(request, batch) *
+                                       (batch.padded_tokens / batch.degree));
 }
 
 int64_t TokensARankHolds(const PlanRequest& request, const MicroBatch& batch) {

@@ -32,8 +32,10 @@ std::optional<int64_t> PaddedTokensOf(const PlanRequest& request,
 // Needs padded_tokens, block, samples and recompute of the micro-batch.
 int64_t NanosecondsOf(const PlanRequest& request, const MicroBatch& batch);
 
-// Activations of a rank for each of its own tokens, at least 1.
+// The most of a rank for each of its own tokens, at least 1.
 __int128 BytesPerTokenOf(const PlanRequest& request, const MicroBatch& batch);
+// Activations of a rank; 0 if the request does not say what a token takes.
+__int128 BytesOf(const PlanRequest& request, const MicroBatch& batch);
 int64_t TokensARankHolds(const PlanRequest& request, const MicroBatch& batch);
 
 }  // namespace evenstep::planner::checker

@@ -115,6 +115,7 @@ PlanRequest WithRecomputeChoices(PlanRequest request) {
       .activation_bytes = request.memory.tokens_per_rank * layers * kLayerBytes,
       .layer_bytes_per_token = kLayerBytes,
       .kept_bytes_per_token = 2,
+      .backward_bytes_per_token = 12,
       .head_bytes_per_token = 0};
   request.options.recompute_layers = 0;
   request.options.recompute_choices = {0, layers / 2, layers};
@@ -208,8 +209,8 @@ PlanRequest AsVideo(PlanRequest request, uint64_t seed) {
   request.options.recompute_choices = {
       LayerCounts(0, 0), LayerCounts(all[0], 0), LayerCounts(0, all[1]), all};
   MemoryModel& memory = request.memory;
-  memory.spatial = {30, 2};
-  memory.temporal = {20, 3};
+  memory.spatial = {30, 2, 5};
+  memory.temporal = {20, 3, 4};
   memory.head_bytes_per_token = 5;
   memory.activation_bytes =
       memory.tokens_per_rank * (30 * all[0] + 20 * all[1] + 5);

@@ -194,12 +194,17 @@ TEST(ParityTest, BFloat16StaysWithinRounding) {
   }
 }
 
+// Ulysses, KV-gather and both, over sockets.
 TEST(ParityTest, GlooGivesTheSame) {
   std::signal(SIGPIPE, SIG_IGN);
-  ParityOptions options =
-      OneStep(4, {{0, 4, {33, 2}, 1}, {0, 2, {12, 1, 5}}, {2, 1, {8}}});
-  options.back_end = BackEnd::kGloo;
-  ExpectParity(options);
+  for (const int ulysses : {4, 1, 2}) {
+    SCOPED_TRACE(ulysses);
+    ParityOptions options = OneStep(
+        4, {{0, 4, {33, 2}, 1, ulysses}, {0, 2, {12, 1, 5}}, {2, 1, {8}}});
+    options.back_end = BackEnd::kGloo;
+    options.sharding = Sharding::kZero1;
+    ExpectParity(options);
+  }
 }
 
 // Float32 differs by rounding only.

@@ -1,5 +1,10 @@
 #include "coordinator/planning/checked_plan.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "coordinator/planning/planner_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/planner.h"
@@ -92,6 +97,42 @@ TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
       MakeCheckedPlan(Work(planner::Policy::kPacked), planted, RealClock());
   ASSERT_TRUE(outcome.plan.ok());
   EXPECT_THAT(outcome.refusal.message(), HasSubstr("planted"));
+}
+
+// Padding 35: head counts belong to the job. Two jobs are planned by the same
+// threads, in turns; one's heads allow pairs, the other's groups of three.
+TEST(CheckedPlanTest, Padding35TwoJobsKeepTheirOwnHeads) {
+  constexpr int kSteps = 40;
+  const auto work = [](int step) {
+    PlanWork job = Work(planner::Policy::kEven);
+    job.step = step;
+    job.request.model.heads = job.request.model.kv_heads = 2 + step % 2;
+    job.request.cluster.ranks_per_node = {6};
+    job.request.options.blocks = planner::BlockShape::kContiguous;
+    job.request.memory.tokens_per_rank = 50;  // 100 are on 2 or 3 ranks
+    return job;
+  };
+  std::vector<PlanOutcome> outcomes(kSteps);
+  {
+    PlannerPool pool(3);
+    absl::BlockingCounter left(kSteps);
+    for (int step = 0; step < kSteps; ++step) {
+      pool.Run([&, step] {
+        outcomes[step] = MakeCheckedPlan(work(step), RealPlanner(), RealClock());
+        left.DecrementCount();
+      });
+    }
+    left.Wait();
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    ASSERT_TRUE(outcomes[step].plan.ok()) << outcomes[step].plan.status();
+    EXPECT_TRUE(outcomes[step].refusal.ok()) << outcomes[step].refusal;
+    int highest = 0;
+    for (const v1::MicroBatch& m : outcomes[step].plan->micro_batches()) {
+      highest = std::max(highest, m.degree());
+    }
+    EXPECT_EQ(highest, 2 + step % 2);
+  }
 }
 
 TEST(CheckedPlanTest, WhatCannotFitIsAnErrorWithNumbers) {

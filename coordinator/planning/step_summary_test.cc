@@ -70,6 +70,18 @@ TEST(StepSummaryTest, WaitingIsTimeInCollectivesAboveTheLeastOfTheGroup) {
   EXPECT_DOUBLE_EQ(figures->summary.idle_share(), 360.0 / (2 * 1000));
 }
 
+// The host of a GPU spins while it waits, so that its CPU time can be more than
+// the step's: it says nothing about who waited.
+TEST(StepSummaryTest, IdleShareIsOfTheWallWhateverTheHostsCpuTime) {
+  v1::StepReport spinning = Report(0, 40, 30);
+  spinning.set_cpu_ns(2000);
+  const auto figures = SummariseStep(Plan(), {spinning, Report(1, 100, 330)});
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  EXPECT_DOUBLE_EQ(figures->summary.idle_share(), 360.0 / (2 * 1000));
+  EXPECT_DOUBLE_EQ(figures->summary.step_seconds(), 1000e-9);
+  EXPECT_DOUBLE_EQ(figures->summary.slowest_cpu_seconds(), 2000e-9);
+}
+
 TEST(StepSummaryTest, StepTimeIsTheLongestGateAndLeadTheLeast) {
   v1::StepReport late = Report(1, 40, 30);
   late.set_step_ns(1250);

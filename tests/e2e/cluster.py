@@ -80,12 +80,13 @@ def write_job(path, documents, **changes):
 
 
 class Cluster:
-    """One coordinator, `agents` agents with `slots` slots each."""
+    """One coordinator, `agents` agents with `slots` slots each, or, of a list,
+    with its own number each."""
 
     def __init__(self, agents=2, slots=1, coordinator_flags=(), agent_env=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="evenstep-e2e-"))
         self.num_agents = agents
-        self.slots = slots
+        self.slots = slots if isinstance(slots, list) else [slots] * agents
         self.coordinator_flags = list(coordinator_flags)
         self.agent_env = agent_env or {}
         self.coordinator = None
@@ -164,7 +165,7 @@ class Cluster:
             BIN / "evenstep-worker",
             f"--coordinator=127.0.0.1:{self.port}",
             f"--node={name}",
-            f"--slots={self.slots}",
+            f"--slots={self.slots[index]}",
             f"--work-dir={self.folder / f'work{index}'}",
             f"--output-root={self.folder / 'out'}",
         ], self.agent_env)

@@ -37,6 +37,23 @@ class JobLifeTest(unittest.TestCase):
         self.assertEqual([int(r["step"]) for r in rows], list(range(8)))
         self.assertLess(float(rows[-1]["loss"]), float(rows[0]["loss"]))
 
+    def test_nodes_may_have_different_numbers_of_ranks(self):
+        """Hangs 13. Groups of two and of three ranks lie across nodes."""
+        with Cluster(agents=2, slots=[1, 2]) as cluster:
+            # Documents of more than 700 tokens need all three ranks.
+            job = self.write_job(ranks=3, model__heads=6, model__kv_heads=6,
+                                 model__width=48,
+                                 memory__tokens_per_rank=350)
+            done = cluster.run("submit", job, "--id", "uneven")
+            self.assertEqual(done.returncode, 0, done.stderr + cluster.logs())
+            found = cluster.describe("uneven")
+            self.assertEqual(found["state"], "SUCCEEDED")
+            self.assertEqual({p["node"]: p["num_ranks"]
+                              for p in found["placements"]},
+                             {"node0": 1, "node1": 2})
+            self.assertEqual(max(s["highest_degree"]
+                                 for s in found["recent_steps"]), 3)
+
     def test_describe_shows_steps_moving(self):
         self.cluster.submit(self.write_job(steps=400), "moving")
         self.cluster.wait_for_step("moving", 2)

@@ -304,6 +304,13 @@ class CommandLine {
                      "Folder of profiles, or a file that ends in .yaml "
                      "($EVENSTEP_PROFILE_DIR, ~/.cache/evenstep/profiles)")
         ->type_name("PATH");
+    command
+        ->add_option("--trainer", profile_.trainer,
+                     "Trainer to measure with, as the worker's --trainer; "
+                     "evenstep-trainer-cuda measures on GPUs (the "
+                     "evenstep-trainer beside this program)")
+        ->envname("EVENSTEP_TRAINER")
+        ->type_name("PATH");
   }
 
   void AddReaders() {

@@ -40,7 +40,7 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
   return jobspec::ParseJobFile(job.job_file, options);
 }
 
-// As many as the job has, one core each.
+// As many as the job has, a core each.
 int ChooseRanks(const ProfileCommand& command, const jobspec::JobSpec& spec) {
   if (command.ranks.has_value()) return *command.ranks;
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -52,7 +52,9 @@ ChildOptions TrainerOptions(const Environment& environment,
                             const std::string& folder, int ranks) {
   ChildOptions options;
   options.launcher = environment.bin_dir + "/evenstep";
-  options.program = environment.bin_dir + "/evenstep-trainer";
+  options.program = command.trainer.empty()
+                        ? environment.bin_dir + "/evenstep-trainer"
+                        : command.trainer;
   options.log_path = folder + "/log";
   options.arguments = {"profile",
                        "--job",

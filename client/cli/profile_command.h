@@ -23,7 +23,8 @@ struct ProfileCommand {
   std::vector<std::string> overrides;
   std::optional<int> ranks;
   int repeats = 5;
-  std::string out;  // a folder, or a file that ends in .yaml
+  std::string out;      // a folder, or a file that ends in .yaml
+  std::string trainer;  // empty: beside this binary
 };
 
 ExitCode Profile(Environment& environment, const GlobalOptions& global,

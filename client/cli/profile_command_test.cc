@@ -54,5 +54,17 @@ TEST(ProfileCommandTest, AMissingTrainerIsSaid) {
   EXPECT_THAT(err.str(), HasSubstr("/nowhere/evenstep-trainer"));
 }
 
+TEST(ProfileCommandTest, AnotherTrainerMeasures) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  environment.bin_dir = "/nowhere";
+  ProfileCommand command;
+  command.preset = "tiny";
+  command.trainer = "/elsewhere/evenstep-trainer-cuda";
+  EXPECT_NE(Profile(environment, GlobalOptions(), command), kExitOk);
+  EXPECT_THAT(err.str(), HasSubstr("/elsewhere/evenstep-trainer-cuda"));
+}
+
 }  // namespace
 }  // namespace evenstep::cli

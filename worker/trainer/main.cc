@@ -2,14 +2,13 @@
 // the word `profile`, by which `evenstep profile` starts it: measures what a
 // model costs here, and ends.
 
-#include <cstring>
-
 #include "worker/trainer/loop/trainer_main.h"
 #include "worker/trainer/profile/profile_mode.h"
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], evenstep::trainer::kProfileWord) == 0) {
-    return evenstep::trainer::ProfileMain(argc - 1, argv + 1);
+  if (evenstep::trainer::AsksForProfile(argc, argv)) {
+    return evenstep::trainer::ProfileMain(argc - 1, argv + 1,
+                                          /*device=*/nullptr);
   }
   return evenstep::trainer::TrainerMain(argc, argv, /*device=*/nullptr);
 }

@@ -2,7 +2,9 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +36,15 @@ absl::StatusOr<c10::Device> StartDevice(int local_rank) {
   return c10::Device(c10::DeviceType::CUDA, index);
 }
 
+std::string NameOf(c10::Device device) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, device.index()) == cudaSuccess) {
+    return properties.name;
+  }
+  cudaGetLastError();  // not sticky
+  return "unnamed";
+}
+
 absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeCudaFactory(
     DeviceSupport::GroupParts parts) {
   static NcclTable* const table = MakeNcclFunctions().release();
@@ -50,7 +61,8 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeCudaFactory(
 }  // namespace
 
 DeviceSupport MakeCudaSupport() {
-  return {.start = StartDevice, .make_factory = MakeCudaFactory};
+  return {
+      .start = StartDevice, .name = NameOf, .make_factory = MakeCudaFactory};
 }
 
 }  // namespace evenstep::trainer

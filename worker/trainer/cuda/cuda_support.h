@@ -2,8 +2,8 @@
 #define EVENSTEP_WORKER_TRAINER_CUDA_CUDA_SUPPORT_H_
 
 // A GPU for each rank of a node, with tensors and NCCL on one stream of the
-// process, and Gloo for gates and totals. It compiles and links on any machine;
-// it has not been run on a GPU by this project's tests so far (docs/cuda.md).
+// process, and Gloo for gates and totals. It compiles and links on any machine.
+// One GPU has run it (tests/device/run.sh), several have not (docs/cuda.md).
 
 #include "worker/trainer/loop/device_support.h"
 

@@ -1,5 +1,6 @@
 #include "worker/trainer/loop/engine.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -129,6 +130,15 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
   options.vocab = setup.spec.model.vocab;
   options.tokens_per_rank = setup.spec.memory.tokens_per_rank;
   options.recompute_layers = setup.spec.memory.recompute_layers;
+  if (!setup.device.is_cpu()) {
+    // In small micro-batches a device waits for the host: their times say
+    // nothing about full ones. A document is no longer than the job's are.
+    const int64_t longest =
+        std::min(options.tokens_per_rank, setup.spec.data.max_length);
+    options.long_tokens = longest;
+    options.short_tokens = longest;
+    options.tiny_tokens = longest;
+  }
   planner::TimeModel costs;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(

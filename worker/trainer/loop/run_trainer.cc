@@ -150,6 +150,7 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
       return WithReason(device.status(), FailureReason::kStartFailed, kNoStep);
     }
     parts->setup.device = *device;
+    parts->setup.device_name = options.device->name(*device);
   }
   auto factory = MakeFactory(parts->setup, options, process);
   if (!factory.ok()) {

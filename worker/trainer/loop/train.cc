@@ -35,7 +35,8 @@ absl::Status MeasureCostsIfNotGiven(const TrainParts& parts,
     return WithReason(
         CheckProfileKey(
             spec.profile,
-            LocalProfileKey(spec, {parts.setup.device, parts.setup.threads})),
+            LocalProfileKey(spec, {parts.setup.device, parts.setup.threads,
+                                   parts.setup.device_name})),
         FailureReason::kStartFailed, kNoStep);
   }
   if (spec.costs.has_value()) return absl::OkStatus();

@@ -28,6 +28,7 @@ struct TrainerSetup {
   int threads = 1;
   // Where tensors stand; set by the process once it has one of its own.
   c10::Device device = c10::kCPU;
+  std::string device_name;  // its maker's; empty on CPU
 };
 
 // INVALID_ARGUMENT with the numbers: the job breaks a rule, or rank, world and

@@ -15,7 +15,6 @@ namespace {
 using jobspec::ProfilePoint;
 
 constexpr int kDeepestLayers = 3;
-constexpr int64_t kShortestTokens = 16;
 constexpr int kComputeTerms = 5;  // f, g, h, p, q
 
 // Sums over a micro-batch's samples.
@@ -119,14 +118,53 @@ double MeanError(const std::vector<ProfilePoint>& points, bool held_out) {
   return count == 0 ? 0 : sum / count;
 }
 
-// Lengths `longest` divided by powers of four, from `first` down.
-std::vector<int64_t> Quarters(int64_t longest, int64_t first) {
-  std::vector<int64_t> lengths;
-  const int64_t least = std::min(kShortestTokens, longest);
-  for (int64_t length = longest / first; length >= least; length /= 4) {
-    lengths.push_back(length);
+// `fullest` divided by powers of four, down to `smallest`.
+std::vector<int64_t> Quarters(int64_t fullest, int64_t smallest) {
+  std::vector<int64_t> sizes;
+  for (int64_t tokens = fullest; tokens >= std::min(smallest, fullest);
+       tokens /= 4) {
+    sizes.push_back(tokens);
   }
+  return sizes;
+}
+
+// So many tokens in documents of at most `longest`.
+std::vector<int64_t> Documents(int64_t tokens, int64_t longest) {
+  std::vector<int64_t> lengths(tokens / longest, longest);
+  if (tokens % longest > 0) lengths.push_back(tokens % longest);
   return lengths;
+}
+
+std::vector<int64_t> Joined(const std::vector<std::vector<int64_t>>& parts) {
+  std::vector<int64_t> all;
+  for (const auto& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// Sizes, mixtures and combinations that the fit has not seen.
+void AddHeldOut(const ProfileShape& shape, int64_t fullest, int layers,
+                std::vector<ProfilePoint>* points) {
+  const auto part = [&](int64_t divisor) {
+    return Documents(std::max<int64_t>(1, fullest / divisor), shape.longest);
+  };
+  std::vector<int> degrees = ProfileDegrees(shape);
+  degrees.insert(degrees.begin(), 1);
+  for (const int degree : degrees) {
+    for (const std::vector<int64_t>& lengths :
+         {part(2), part(8), Joined({part(2), part(4), part(8)})}) {
+      points->push_back({.layers = layers,
+                         .degree = degree,
+                         .lengths = lengths,
+                         .held_out = true});
+    }
+    points->push_back({.layers = layers,
+                       .recompute_layers = (layers + 1) / 2,
+                       .degree = degree,
+                       .lengths = part(2),
+                       .held_out = true});
+  }
 }
 
 }  // namespace
@@ -148,43 +186,36 @@ std::vector<int> ProfileDegrees(const ProfileShape& shape) {
 }
 
 std::vector<ProfilePoint> ProfilePoints(const ProfileShape& shape) {
+  const int64_t fullest = shape.fullest > 0 ? shape.fullest : shape.longest;
   const std::vector<int> depths = ProfileDepths(shape.model);
+  const std::vector<int64_t> sizes = Quarters(fullest, shape.smallest);
+  const auto documents = [&](int64_t tokens) {
+    return Documents(tokens, shape.longest);
+  };
   std::vector<ProfilePoint> points;
   for (const int layers : depths) {
-    for (const int64_t length : Quarters(shape.longest, 1)) {
-      points.push_back({.layers = layers, .lengths = {length}});
+    for (const int64_t tokens : sizes) {
+      points.push_back({.layers = layers, .lengths = documents(tokens)});
     }
   }
   const int deep = depths.back();
-  const int64_t half = std::max<int64_t>(1, shape.longest / 2);
-  const int64_t quarter = std::max<int64_t>(1, shape.longest / 4);
-  const int64_t eighth = std::max<int64_t>(1, shape.longest / 8);
-  for (const int64_t length : {shape.longest, quarter}) {
-    points.push_back(
-        {.layers = deep, .recompute_layers = deep, .lengths = {length}});
+  for (const int64_t tokens : {fullest, std::max<int64_t>(1, fullest / 4)}) {
+    points.push_back({.layers = deep,
+                      .recompute_layers = deep,
+                      .lengths = documents(tokens)});
+  }
+  // Tokens beside pairs of tokens, where all micro-batches are packed.
+  if (fullest > shape.longest) {
+    const int64_t brief = std::max<int64_t>(1, shape.longest / 16);
+    points.push_back({.layers = deep, .lengths = Documents(fullest, brief)});
   }
   for (const int degree : ProfileDegrees(shape)) {
-    for (const int64_t length : Quarters(shape.longest, 1)) {
-      points.push_back({.layers = deep, .degree = degree, .lengths = {length}});
+    for (const int64_t tokens : sizes) {
+      points.push_back(
+          {.layers = deep, .degree = degree, .lengths = documents(tokens)});
     }
   }
-  // Sizes, mixtures and combinations that the fit has not seen.
-  std::vector<int> degrees = ProfileDegrees(shape);
-  degrees.insert(degrees.begin(), 1);
-  for (const int degree : degrees) {
-    for (const std::vector<int64_t>& lengths :
-         {std::vector<int64_t>{half}, {eighth}, {half, quarter, eighth}}) {
-      points.push_back({.layers = deep,
-                        .degree = degree,
-                        .lengths = lengths,
-                        .held_out = true});
-    }
-    points.push_back({.layers = deep,
-                      .recompute_layers = (deep + 1) / 2,
-                      .degree = degree,
-                      .lengths = {half},
-                      .held_out = true});
-  }
+  AddHeldOut(shape, fullest, deep, &points);
   std::stable_sort(points.begin(), points.end(),
                    [](const ProfilePoint& a, const ProfilePoint& b) {
                      return a.layers < b.layers;

@@ -23,8 +23,12 @@ namespace evenstep::trainer {
 
 struct ProfileShape {
   jobspec::ModelSpec model;
-  int64_t longest = 0;  // tokens of the longest micro-batch on one rank
+  int64_t longest = 0;  // tokens of the longest document
   int ranks = 1;
+  // Tokens of micro-batches: those of more than `longest` have several
+  // documents. 0: `longest`.
+  int64_t fullest = 0;
+  int64_t smallest = 16;
 };
 
 // The shallow and the deep model; one where the model has one layer.

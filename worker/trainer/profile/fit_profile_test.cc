@@ -64,6 +64,22 @@ TEST(ProfilePointsTest, TwoDepthsSeveralLengthsDegreesAndRecompute) {
   }));
 }
 
+TEST(ProfilePointsTest, AFilledMemoryIsMeasuredInDocuments) {
+  const auto points = ProfilePoints(
+      {.model = Model(8), .longest = 1000, .fullest = 4500, .smallest = 300});
+  std::vector<std::vector<int64_t>> shallow;
+  for (const ProfilePoint& p : points) {
+    if (p.layers == 1) shallow.push_back(p.lengths);
+    for (const int64_t length : p.lengths) EXPECT_LE(length, 1000);
+  }
+  const std::vector<int64_t> full = {1000, 1000, 1000, 1000, 500};
+  EXPECT_THAT(shallow, ElementsAre(full, ElementsAre(1000, 125)));
+  // Short documents, so that tokens and pairs of tokens are told apart.
+  EXPECT_TRUE(std::any_of(points.begin(), points.end(), [](const auto& p) {
+    return !p.held_out && p.lengths.size() == 73 && p.lengths[0] == 62;
+  }));
+}
+
 TEST(ProfilePointsTest, DegreesAreThoseOfTheHeadsAndTheRanks) {
   EXPECT_THAT(ProfileDegrees({Model(2), 100, 4}), ElementsAre(2, 4));
   EXPECT_THAT(ProfileDegrees({Model(2), 100, 1}), IsEmpty());

@@ -36,6 +36,8 @@ jobspec::ProfileKey LocalProfileKey(const jobspec::JobSpec& spec,
   if (where.device.is_cpu()) {
     absl::StrAppend(&key.device, " ", CpuName(), ", threads ",
                     where.threads_per_rank);
+  } else {
+    absl::StrAppend(&key.device, " ", where.name);
   }
   key.software =
       absl::StrCat("evenstep ", Version(), ", torch ", TORCH_VERSION_MAJOR, ".",

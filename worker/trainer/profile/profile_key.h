@@ -6,6 +6,8 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
+
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
 
@@ -14,10 +16,11 @@ namespace evenstep::trainer {
 struct ProfiledDevice {
   c10::Device device = c10::kCPU;
   int threads_per_rank = 1;
+  std::string name;  // DeviceSupport::name; unused on CPU
 };
 
-// The job's model and precision, the device (of CPUs, which one, and the
-// threads of a rank), this binary and its torch.
+// The job's model and precision, the device (which one, and of CPUs the threads
+// of a rank), this binary and its torch.
 jobspec::ProfileKey LocalProfileKey(const jobspec::JobSpec& spec,
                                     const ProfiledDevice& where);
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@
 namespace evenstep::trainer {
 namespace {
 
+constexpr char kProfileWord[] = "profile";
 constexpr int64_t kMaxJobFileBytes = 1 << 20;
 constexpr int kMostRanks = 64;
 constexpr int kMostRepeats = 1000;
@@ -36,7 +38,8 @@ absl::Status InRange(absl::string_view flag, int value, int most) {
       absl::StrCat(flag, ": ", value, " is not in 1 to ", most));
 }
 
-absl::Status MeasureAndWrite(const ProfileMode& mode) {
+absl::Status MeasureAndWrite(const ProfileMode& mode,
+                             const DeviceSupport* device) {
   ProfileRun run;
   EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
                             ReadWholeFile(mode.job_path, kMaxJobFileBytes));
@@ -45,6 +48,7 @@ absl::Status MeasureAndWrite(const ProfileMode& mode) {
   EVENSTEP_ASSIGN_OR_RETURN(run.spec, jobspec::ParseJobFile(text, options));
   run.ranks = mode.ranks;
   run.repeats = mode.repeats;
+  run.device = device;
   EVENSTEP_ASSIGN_OR_RETURN(const jobspec::Profile profile, RunProfile(run));
   return WriteFileAtomically(mode.out_path, jobspec::FormatProfile(profile));
 }
@@ -62,7 +66,11 @@ absl::Status Validate(const ProfileMode& mode) {
 
 }  // namespace
 
-int ProfileMain(int argc, char** argv) {
+bool AsksForProfile(int argc, char** argv) {
+  return argc > 1 && std::strcmp(argv[1], kProfileWord) == 0;
+}
+
+int ProfileMain(int argc, char** argv, const DeviceSupport* device) {
   ProfileMode mode;
   ConfigTable table("evenstep-trainer profile",
                     "Measures what a job's model costs here, for `evenstep "
@@ -79,7 +87,7 @@ int ProfileMain(int argc, char** argv) {
   if (const std::optional<int> code = table.Run(argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
   SetUpLogging(LogLevel::kInfo, LogFormat::kText, "profile");
-  const absl::Status status = MeasureAndWrite(mode);
+  const absl::Status status = MeasureAndWrite(mode, device);
   if (status.ok()) return kExitFinished;
   Log(LogLevel::kError, "profile_failed", {{"reason", status}});
   return kExitStartFailed;

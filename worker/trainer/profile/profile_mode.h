@@ -4,14 +4,16 @@
 // The trainer's process as a profiler: from a job file to a profile's file.
 // Started by `evenstep profile`, which links no torch.
 
+#include "worker/trainer/loop/device_support.h"
+
 namespace evenstep::trainer {
 
-// First word of the command line that asks for this mode.
-inline constexpr char kProfileWord[] = "profile";
+// Whether the first word of the command line asks for this mode.
+bool AsksForProfile(int argc, char** argv);
 
-// `argv[0]` is that word. Returns the exit code (loop/failure.h); a failure is
-// logged.
-int ProfileMain(int argc, char** argv);
+// `argv[0]` is that word; `device` is null for the CPU. Returns the exit code
+// (loop/failure.h); a failure is logged.
+int ProfileMain(int argc, char** argv, const DeviceSupport* device);
 
 }  // namespace evenstep::trainer
 

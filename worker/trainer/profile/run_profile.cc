@@ -3,18 +3,22 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/comm/rendezvous_store.h"
 #include "worker/trainer/loop/engine.h"
+#include "worker/trainer/loop/failure.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/profile/fit_costs.h"
 #include "worker/trainer/profile/fit_profile.h"
@@ -30,6 +34,8 @@ constexpr int kThreadsPerRank = 1;
 // Long points are steady, and take as few repeats as fit into this.
 constexpr int64_t kPointBudgetNs = 1'500'000'000;
 constexpr absl::Duration kPatience = absl::Minutes(10);
+// Of a rank's memory.
+constexpr int64_t kSmallestShareOnDevice = 16;
 
 // What one rank saw of one point, one value per repeat.
 struct RankTimes {
@@ -40,17 +46,22 @@ struct RankTimes {
 // One rank's measurements, in the order of the points and of the depths.
 struct RankResult {
   absl::Status status;
+  c10::Device device = c10::kCPU;
+  std::string device_name;
   std::vector<RankTimes> points;
   std::vector<StepFixedPoint> step_fixed;
 };
 
-TrainerSetup SetupOf(const ProfileRun& run, int rank, int layers) {
+TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
+                     int layers) {
   TrainerSetup setup;
   setup.spec = run.spec;
   setup.spec.model.layers = layers;
   setup.rank = rank;
   setup.world = run.ranks;
   setup.threads = kThreadsPerRank;
+  setup.device = result.device;
+  setup.device_name = result.device_name;
   return setup;
 }
 
@@ -100,7 +111,7 @@ absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
 absl::Status MeasureDepth(const ProfileRun& run,
                           const std::vector<ProfilePoint>& points, int layers,
                           GroupTree* groups, RankResult* result) {
-  const TrainerSetup setup = SetupOf(run, groups->rank(), layers);
+  const TrainerSetup setup = SetupOf(run, *result, groups->rank(), layers);
   EVENSTEP_ASSIGN_OR_RETURN(const Engine engine,
                             MakeEngine(setup, FaultPlan(), groups));
   for (const ProfilePoint& point : points) {
@@ -116,12 +127,50 @@ absl::Status MeasureDepth(const ProfileRun& run,
   return absl::OkStatus();
 }
 
+// Where the ranks meet; outlives them.
+class Fabric {
+ public:
+  explicit Fabric(const ProfileRun& run) : run_(run) {}
+
+  // On the rank's own thread. In-process for one rank, which has nobody to talk
+  // to.
+  absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory() {
+    if (run_.ranks == 1) return hub_.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(
+        auto host, MakeGlooFactory({"127.0.0.1", kPatience}, &store_));
+    if (run_.device == nullptr) return host;
+    return run_.device->make_factory({.host = std::move(host),
+                                      .store = &store_,
+                                      .timeout = kPatience,
+                                      .end_process = EndHungProfile});
+  }
+
+ private:
+  static void EndHungProfile(absl::string_view why) {
+    Log(LogLevel::kError, "hung", {{"reason", why}});
+    std::_Exit(kExitCollectiveFailed);
+  }
+
+  const ProfileRun& run_;
+  InProcessHub hub_;
+  MemoryRendezvousStore store_;
+};
+
+// Chooses the rank's device, for this thread.
+absl::Status StartDevice(const ProfileRun& run, int rank, RankResult* result) {
+  if (run.device == nullptr) return absl::OkStatus();
+  EVENSTEP_ASSIGN_OR_RETURN(result->device, run.device->start(rank));
+  result->device_name = run.device->name(result->device);
+  return absl::OkStatus();
+}
+
 absl::Status MeasureRank(const ProfileRun& run,
-                         const std::vector<ProfilePoint>& points,
-                         CommunicatorFactory* factory, int rank,
-                         RankResult* result) {
+                         const std::vector<ProfilePoint>& points, int rank,
+                         Fabric* fabric, RankResult* result) {
   return CatchTorch("a profile", [&]() -> absl::Status {
     at::set_num_threads(kThreadsPerRank);
+    EVENSTEP_RETURN_IF_ERROR(StartDevice(run, rank, result));
+    EVENSTEP_ASSIGN_OR_RETURN(const auto factory, fabric->MakeFactory());
     EVENSTEP_ASSIGN_OR_RETURN(const auto groups,
                               GroupTree::Build(*factory, 1, rank, run.ranks));
     for (const int layers : ProfileDepths(run.spec.model)) {
@@ -132,41 +181,16 @@ absl::Status MeasureRank(const ProfileRun& run,
   });
 }
 
-// Where the ranks meet; outlives them.
-class Fabric {
- public:
-  // In-process for one rank, which has nobody to talk to.
-  absl::Status Open(int ranks) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (ranks == 1) {
-        factories_.push_back(hub_.MakeFactory());
-        continue;
-      }
-      EVENSTEP_ASSIGN_OR_RETURN(
-          auto factory, MakeGlooFactory({"127.0.0.1", kPatience}, &store_));
-      factories_.push_back(std::move(factory));
-    }
-    return absl::OkStatus();
-  }
-  CommunicatorFactory* factory(int rank) { return factories_[rank].get(); }
-
- private:
-  InProcessHub hub_;
-  MemoryRendezvousStore store_;
-  std::vector<std::unique_ptr<CommunicatorFactory>> factories_;
-};
-
 absl::StatusOr<std::vector<RankResult>> MeasureAllRanks(
     const ProfileRun& run, const std::vector<ProfilePoint>& points) {
-  Fabric fabric;
-  EVENSTEP_RETURN_IF_ERROR(fabric.Open(run.ranks));
+  Fabric fabric(run);
   std::vector<RankResult> results(run.ranks);
   std::vector<std::thread> threads;
   threads.reserve(run.ranks);
   for (int rank = 0; rank < run.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       results[rank].status =
-          MeasureRank(run, points, fabric.factory(rank), rank, &results[rank]);
+          MeasureRank(run, points, rank, &fabric, &results[rank]);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -174,6 +198,22 @@ absl::StatusOr<std::vector<RankResult>> MeasureAllRanks(
     EVENSTEP_RETURN_IF_ERROR(result.status);
   }
   return results;
+}
+
+// A CPU's time for a micro-batch grows with its tokens from the first on, and
+// long ones take long to measure. A device waits for the host in small ones,
+// and is filled by the planner: there a memory's worth is measured, and parts
+// of it.
+ProfileShape ShapeOf(const ProfileRun& run) {
+  const int64_t memory = run.spec.memory.tokens_per_rank;
+  ProfileShape shape;
+  shape.model = run.spec.model;
+  shape.longest = std::min(memory, run.spec.data.max_length);
+  shape.ranks = run.ranks;
+  if (run.device == nullptr) return shape;
+  shape.fullest = memory;
+  shape.smallest = std::max<int64_t>(1, memory / kSmallestShareOnDevice);
+  return shape;
 }
 
 // Over the ranks of every repeat: the slowest computes the longest, and who
@@ -204,13 +244,11 @@ void Combine(const std::vector<RankResult>& results, size_t index,
 
 absl::StatusOr<jobspec::Profile> RunProfile(const ProfileRun& run) {
   jobspec::Profile profile;
-  profile.key = LocalProfileKey(run.spec, {c10::kCPU, kThreadsPerRank});
-  profile.points = ProfilePoints(
-      {run.spec.model,
-       std::min(run.spec.memory.tokens_per_rank, run.spec.data.max_length),
-       run.ranks});
+  profile.points = ProfilePoints(ShapeOf(run));
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<RankResult> results,
                             MeasureAllRanks(run, profile.points));
+  profile.key = LocalProfileKey(
+      run.spec, {results[0].device, kThreadsPerRank, results[0].device_name});
   for (size_t i = 0; i < profile.points.size(); ++i) {
     Combine(results, i, &profile.points[i]);
   }

@@ -1,5 +1,9 @@
 #include "worker/trainer/profile/run_profile.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/profile/profile_key.h"
@@ -30,7 +34,8 @@ TEST(RunProfileTest, EveryPointIsTimedAndCostsArePhysical) {
   }
   EXPECT_GT(profile->costs.step_fixed_ns, 0);
   EXPECT_TRUE(jobspec::ValidateCosts(profile->costs).ok());
-  EXPECT_EQ(profile->key, LocalProfileKey(SmallRun(2).spec, {c10::kCPU, 1}));
+  EXPECT_EQ(profile->key,
+            LocalProfileKey(SmallRun(2).spec, {c10::kCPU, 1, ""}));
 }
 
 TEST(RunProfileTest, OneRankHasNoCollectives) {
@@ -40,9 +45,47 @@ TEST(RunProfileTest, OneRankHasNoCollectives) {
   EXPECT_EQ(profile->costs.collective_latency_ns, 0);
 }
 
+// Stands in for a device on the CPU.
+DeviceSupport NamedCpus(int count) {
+  DeviceSupport device;
+  device.start = [count](int rank) -> absl::StatusOr<c10::Device> {
+    if (rank < count) return c10::Device(c10::kCPU);
+    return absl::UnavailableError("no device left");
+  };
+  device.name = [](c10::Device) { return "pretended"; };
+  device.make_factory = [](DeviceSupport::GroupParts parts)
+      -> absl::StatusOr<std::unique_ptr<CommunicatorFactory>> {
+    return std::move(parts.host);
+  };
+  return device;
+}
+
+TEST(RunProfileTest, ADevicesMemoryIsFilled) {
+  const DeviceSupport device = NamedCpus(2);
+  ProfileRun run = SmallRun(2);
+  run.spec.data.max_length = 24;
+  run.device = &device;
+  const auto profile = RunProfile(run);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->points[0].lengths, (std::vector<int64_t>{24, 24, 16}));
+}
+
+TEST(RunProfileTest, EveryRankNeedsADevice) {
+  const DeviceSupport device = NamedCpus(0);
+  ProfileRun run = SmallRun(1);
+  run.device = &device;
+  EXPECT_EQ(RunProfile(run).status(), absl::UnavailableError("no device left"));
+}
+
+TEST(LocalProfileKeyTest, ADeviceHasItsMakersName) {
+  const jobspec::ProfileKey key = LocalProfileKey(
+      SmallRun(1).spec, {c10::Device(c10::kCUDA, 0), 3, "NVIDIA H200"});
+  EXPECT_EQ(key.device, "cuda NVIDIA H200");
+}
+
 TEST(LocalProfileKeyTest, NamesModelDeviceSoftwareAndPrecision) {
   const jobspec::ProfileKey key =
-      LocalProfileKey(SmallRun(1).spec, {c10::kCPU, 3});
+      LocalProfileKey(SmallRun(1).spec, {c10::kCPU, 3, ""});
   EXPECT_THAT(key.model, HasSubstr("layers=2 width=16"));
   EXPECT_THAT(key.device, HasSubstr("threads 3"));
   EXPECT_THAT(key.software, HasSubstr("torch 2."));

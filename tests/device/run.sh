@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Checks on one GPU, with binaries that were built elsewhere and carried here:
 # evenstep-device-check (parity with the CPU, attention, recompute, NCCL with
-# one rank, training speed), then whole jobs by `evenstep local`, whose trainer
-# is evenstep-trainer-cuda. Needs a driver, bash, and a Python that has torch of
-# the version that the binaries are built with; no build tools. Under 10
-# minutes.
+# one rank, training speed), then whole jobs and a profile by `evenstep`, whose
+# trainer is evenstep-trainer-cuda. Needs a driver, bash, and a Python that has
+# torch of the version that the binaries are built with; no build tools. Under
+# 10 minutes.
 #
 #   tests/device/run.sh [FOLDER [WORD...]]
 #
 # FOLDER is what tests/device/bundle.sh made, or build/cuda/bin (the default,
-# without the jobs). With words, only checks whose name contains one of them,
-# and no jobs. Torch's libraries are those of EVENSTEP_DEVICE_PYTHON (python3),
+# without the jobs). With words, only checks and jobs whose name contains one of
+# them. Torch's libraries are those of EVENSTEP_DEVICE_PYTHON (python3),
 # unless EVENSTEP_DEVICE_LIBRARIES names folders, colon-separated. Without a GPU
 # it is a skip, which is counted.
 set -uo pipefail
@@ -73,9 +73,20 @@ run_job() {
   return "$status"
 }
 
+# wanted NAME: no words, or one that NAME contains.
+wanted() {
+  local word
+  [ ${#words[@]} -eq 0 ] && return
+  for word in "${words[@]}"; do
+    [[ $1 == *"$word"* ]] && return
+  done
+  return 1
+}
+
 check() {
   local name=$1
   shift
+  wanted "$name" || return
   if "$@"; then
     echo "ok      $name"
     passed=$((passed + 1))
@@ -85,18 +96,19 @@ check() {
   fi
 }
 
-# The same job in float64 on the CPU and on the GPU: the same losses.
+# The same job in float64 on the CPU and on the GPU: the same losses, of which
+# summary.json has all digits. A CPU with another number of threads differs by
+# about 1e-15.
 same_losses() {
   run_job cpu evenstep-trainer tests/device/parity-job.yaml &&
     run_job gpu evenstep-trainer-cuda tests/device/parity-job.yaml &&
-    "$python" - "$work/cpu/loss.csv" "$work/gpu/loss.csv" <<'PYTHON'
-import csv, sys
-cpu, gpu = ([float(row["loss"]) for row in csv.DictReader(open(path))]
-            for path in sys.argv[1:])
-worst = max(abs(a - b) / a for a, b in zip(cpu, gpu))
-print(f"  {len(cpu)} steps, loss {cpu[0]:.4f} to {cpu[-1]:.4f}; "
-      f"worst relative difference {worst:.1e}")
-sys.exit(0 if len(cpu) == len(gpu) > 0 and worst < 1e-8 else 1)
+    "$python" - "$work/cpu/summary.json" "$work/gpu/summary.json" <<'PYTHON'
+import json, sys
+cpu, gpu = (json.load(open(path))["losses"] for path in sys.argv[1:])
+off = [abs(a - b) / a for a, b in zip(cpu, gpu)]
+print(f"  {len(cpu)} steps, loss {cpu[0]:.17g} to {cpu[-1]:.17g}; relative "
+      f"differences {' '.join(f'{d:.1e}' for d in off)}")
+sys.exit(0 if len(cpu) == len(gpu) > 0 and max(off) < 1e-12 else 1)
 PYTHON
 }
 
@@ -114,6 +126,43 @@ sys.exit(0 if steps[-1]["loss"] < steps[0]["loss"] else 1)
 PYTHON
 }
 
+# Costs of the job's model in bfloat16, within a minute; at most 10 % off on
+# micro-batches that they were not fitted to.
+profile() {
+  EVENSTEP_TRAINER=$folder/evenstep-trainer-cuda \
+    timeout 60 "$folder/evenstep" profile tests/device/speed-job.yaml \
+    --out "$work/costs.yaml" &&
+    "$python" - "$work/costs.yaml" <<'PYTHON'
+import re, sys
+error = float(re.search(r"held_out_error: *([-+.\deE]+)",
+                        open(sys.argv[1]).read())[1])
+print(f"  held-out error {error:.1%}")
+sys.exit(0 if error <= 0.1 else 1)
+PYTHON
+}
+
+# Steps of the job as the profile and then its steps predict them: at most 10 %
+# off in the mean, after two steps that choose kernels.
+job_with_profile() {
+  [ -f "$work/costs.yaml" ] || { echo "no profile was made"; return 1; }
+  run_job planned evenstep-trainer-cuda tests/device/speed-job.yaml \
+    --costs "$work/costs.yaml" &&
+    "$python" - "$work/planned/summary.json" <<'PYTHON'
+import json, sys
+print("  step  predicted s  measured s  tokens  micro-batches")
+errors = []
+for step in json.load(open(sys.argv[1]))["steps"]:
+    measured, predicted = step["step_seconds"], step["predicted_seconds"]
+    errors.append(abs(predicted / measured - 1))
+    print(f"  {step['step']:4}  {predicted:11.4f}  {measured:10.4f}  "
+          f"{step['trained_tokens']:6}  {step['num_micro_batches']}"
+          f"  {predicted / measured - 1:+.1%}")
+error = sum(errors[2:]) / len(errors[2:])
+print(f"  mean error from step 2 on {error:.1%}")
+sys.exit(0 if error <= 0.1 else 1)
+PYTHON
+}
+
 [ -e /dev/nvidiactl ] || [ -n "${EVENSTEP_DEVICE_PRETEND:-}" ] ||
   skip_all "no GPU here (/dev/nvidiactl is not there)"
 [ -x "$folder/evenstep-device-check" ] ||
@@ -126,6 +175,7 @@ link_bundled
 libraries=${EVENSTEP_DEVICE_LIBRARIES:-$(torch_folders)}
 export LD_LIBRARY_PATH="$work/lib:$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
+words=("$@")
 timeout "$limit_seconds" "$folder/evenstep-device-check" "$@" |
   tee "$work/check.log"
 status=${PIPESTATUS[0]}
@@ -139,12 +189,12 @@ else
   echo "device: evenstep-device-check ended with $status"
   failed=1
 fi
-if [ $# -gt 0 ]; then
-  :
-elif [ -x "$folder/evenstep" ]; then
+if [ -x "$folder/evenstep" ]; then
   check "a job on the GPU has the losses of one on the CPU" same_losses
   check "a job in bfloat16" half_precision_job
-else
+  check "a profile of a model on the GPU" profile
+  check "a job planned with a profile" job_with_profile
+elif [ $# -eq 0 ]; then
   echo "skipped: device: jobs, since $folder has no evenstep: bundle.sh adds it"
   skipped=1
 fi

@@ -15,6 +15,11 @@ namespace {
 
 // May be left out: the linear cost then holds all of it.
 constexpr absl::string_view kHead = "head_ns_per_token";
+// Lists by degree.
+constexpr char kCollective[] = "collective";
+constexpr char kGather[] = "gather";
+
+using CollectiveCosts = std::vector<planner::TimeModel::CollectiveCost>;
 
 // Reads one cost map; lines are remembered for messages about rules.
 class CostReader {
@@ -45,10 +50,13 @@ class CostReader {
   absl::Status ReadEntry(const YamlEntry& entry,
                          const std::vector<Field>& fields,
                          planner::TimeModel* costs) {
-    if (entry.key == "collective") return ReadCollective(entry.value, costs);
+    if (entry.key == kCollective) {
+      return ReadCollective(entry, &costs->collective);
+    }
+    if (entry.key == kGather) return ReadCollective(entry, &costs->gather);
     const Field* const field = FindField(fields, entry.key);
     if (field == nullptr) {
-      std::vector<std::string> known = {"collective"};
+      std::vector<std::string> known = {kCollective, kGather};
       for (const Field& one : fields) known.push_back(one.key);
       return YamlError(name_, entry.line,
                        absl::StrCat("unknown key '", entry.key, "'",
@@ -78,22 +86,24 @@ class CostReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadCollective(const YamlNode& list, planner::TimeModel* costs) {
+  absl::Status ReadCollective(const YamlEntry& entry, CollectiveCosts* costs) {
+    const YamlNode& list = entry.value;
     if (list.kind == YamlNode::Kind::kNull) return absl::OkStatus();
     if (list.kind != YamlNode::Kind::kList) {
       return YamlError(name_, list.line,
-                       "collective: expected a list of "
-                       "{degree: 2, ns_per_token: 1.5}");
+                       absl::StrCat(entry.key,
+                                    ": expected a list of "
+                                    "{degree: 2, ns_per_token: 1.5}"));
     }
     for (const YamlNode& item : list.items) {
       planner::TimeModel::CollectiveCost cost;
-      EVENSTEP_RETURN_IF_ERROR(ReadCollectiveItem(item, &cost));
-      costs->collective.push_back(cost);
+      EVENSTEP_RETURN_IF_ERROR(ReadCollectiveItem(entry.key, item, &cost));
+      costs->push_back(cost);
     }
     return absl::OkStatus();
   }
 
-  absl::Status ReadCollectiveItem(const YamlNode& item,
+  absl::Status ReadCollectiveItem(absl::string_view key, const YamlNode& item,
                                   planner::TimeModel::CollectiveCost* cost) {
     const std::vector<Field> fields = {
         {"degree",
@@ -118,12 +128,23 @@ class CostReader {
       ++found;
     }
     if (found == fields.size()) return absl::OkStatus();
-    return YamlError(name_, item.line,
-                     "collective: expected {degree: 2, ns_per_token: 1.5}");
+    return YamlError(
+        name_, item.line,
+        absl::StrCat(key, ": expected {degree: 2, ns_per_token: 1.5}"));
   }
 
   const std::string name_;
 };
+
+void AppendCollective(const char* key, const CollectiveCosts& costs,
+                      absl::string_view indent, std::string* out) {
+  if (costs.empty()) return;
+  absl::StrAppend(out, indent, key, ":\n");
+  for (const auto& entry : costs) {
+    absl::StrAppend(out, indent, "  - {degree: ", entry.degree,
+                    ", ns_per_token: ", FormatValue(entry.ns_per_token), "}\n");
+  }
+}
 
 }  // namespace
 
@@ -139,12 +160,8 @@ std::string FormatCosts(const planner::TimeModel& costs,
   for (const Field& field : CostFields(&copy)) {
     absl::StrAppend(&out, indent, field.key, ": ", *field.format(), "\n");
   }
-  if (costs.collective.empty()) return out;
-  absl::StrAppend(&out, indent, "collective:\n");
-  for (const auto& entry : costs.collective) {
-    absl::StrAppend(&out, indent, "  - {degree: ", entry.degree,
-                    ", ns_per_token: ", FormatValue(entry.ns_per_token), "}\n");
-  }
+  AppendCollective(kCollective, costs.collective, indent, &out);
+  AppendCollective(kGather, costs.gather, indent, &out);
   return out;
 }
 

@@ -35,7 +35,7 @@ Field ValueField(std::string key, T* target) {
 
 // In the order in which FormatJobFile writes them. Without `costs`.
 std::vector<Field> JobFields(JobSpec* spec);
-// Without `collective`, which is a list.
+// Without `collective` and `gather`, which are lists.
 std::vector<Field> CostFields(planner::TimeModel* costs);
 
 // Null when there is none.

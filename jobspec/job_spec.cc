@@ -9,6 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "jobspec/decoder_memory.h"
+#include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 
 namespace evenstep::jobspec {
@@ -44,6 +46,20 @@ absl::string_view SpModeName(planner::SpMode mode) {
       return "switch";
   }
   return "ulysses";
+}
+
+// The bytes that tokens_per_rank tokens take with nothing recomputed bound
+// every choice.
+void LetThePlanChoose(planner::PlanRequest* request) {
+  constexpr int kQuarters = 4;
+  for (int quarter = 0; quarter <= kQuarters; ++quarter) {
+    request->options.recompute_choices.emplace_back(request->model.num_layers *
+                                                    quarter / kQuarters);
+  }
+  planner::MemoryModel& memory = request->memory;
+  memory.activation_bytes =
+      memory.tokens_per_rank * planner::BytesPerToken(*request, 0, 1);
+  memory.tokens_per_rank = 0;
 }
 
 }  // namespace
@@ -125,6 +141,26 @@ absl::Status ParsePrecision(absl::string_view name, Precision* value) {
       PrecisionName, value);
 }
 
+absl::string_view RecomputeName(Recompute value) {
+  return value == Recompute::kPlan ? "plan" : "fixed";
+}
+
+absl::Status ParseRecompute(absl::string_view name, Recompute* value) {
+  return ParseOneOf(name, {Recompute::kFixed, Recompute::kPlan}, RecomputeName,
+                    value);
+}
+
+absl::string_view BlockShapeName(planner::BlockShape value) {
+  return value == planner::BlockShape::kContiguous ? "contiguous" : "aligned";
+}
+
+absl::Status ParseBlockShape(absl::string_view name,
+                             planner::BlockShape* value) {
+  return ParseOneOf(
+      name, {planner::BlockShape::kAligned, planner::BlockShape::kContiguous},
+      BlockShapeName, value);
+}
+
 absl::string_view OptimizerShardingName(OptimizerSharding value) {
   return value == OptimizerSharding::kZero1 ? "zero1" : "none";
 }
@@ -155,18 +191,35 @@ planner::ModelShape ToModelShape(const ModelSpec& model) {
   return shape;
 }
 
-planner::MemoryModel ToMemoryModel(const MemorySpec& memory) {
-  planner::MemoryModel model;
-  model.tokens_per_rank = memory.tokens_per_rank;
-  return model;
+int NumAlignedGroups(int ranks) {
+  int groups = 0;
+  int64_t degree = 2;
+  for (; degree <= ranks; degree *= 2) ++groups;
+  return degree / 2 == ranks || ranks == 1 ? groups : groups + 1;  // the world
+}
+
+planner::PlanRequest ToPlanRequest(const JobSpec& spec) {
+  planner::PlanRequest request;
+  request.run.max_length = spec.data.max_length;
+  request.model = ToModelShape(spec.model);
+  request.memory = DecoderMemory(spec.model, spec.precision);
+  request.memory.tokens_per_rank = spec.memory.tokens_per_rank;
+  planner::Options& options = request.options;
+  options.policy = spec.policy;
+  options.blocks = spec.blocks;
+  if (spec.blocks == planner::BlockShape::kContiguous) {
+    options.max_groups_per_rank =
+        spec.groups_per_rank - NumAlignedGroups(spec.ranks);
+  }
+  options.recompute_layers = spec.memory.recompute_layers;
+  if (spec.memory.recompute == Recompute::kPlan) LetThePlanChoose(&request);
+  return request;
 }
 
 absl::Status CheckJobFits(const JobSpec& spec) {
-  planner::Cluster cluster;
-  cluster.ranks_per_node = {spec.ranks};
-  return planner::CheckFits(spec.data.max_length, cluster,
-                            ToModelShape(spec.model),
-                            ToMemoryModel(spec.memory));
+  planner::PlanRequest request = ToPlanRequest(spec);
+  request.cluster.ranks_per_node = {spec.ranks};
+  return planner::CheckFits(spec.data.max_length, std::move(request));
 }
 
 }  // namespace evenstep::jobspec

@@ -30,6 +30,10 @@ enum class Precision { kFloat32, kBFloat16, kFloat64 };
 // zero1: optimizer states are split over the ranks.
 enum class OptimizerSharding { kNone, kZero1 };
 
+// fixed: memory.recompute_layers of every micro-batch. plan: the plan chooses
+// for each, of none, a quarter, half, three quarters and all of the layers.
+enum class Recompute { kFixed, kPlan };
+
 struct ModelSpec {
   int layers = 2;
   int width = 128;
@@ -60,8 +64,11 @@ struct OptimizerSpec {
 };
 
 struct MemorySpec {
+  // In one micro-batch, padding included; where the plan chooses what is
+  // recomputed: with nothing recomputed.
   int64_t tokens_per_rank = 8192;
-  int recompute_layers = 0;
+  Recompute recompute = Recompute::kFixed;
+  int recompute_layers = 0;  // of kFixed; under kPlan one more choice
 };
 
 struct TimeoutSpec {
@@ -94,6 +101,10 @@ struct JobSpec {
   Precision precision = Precision::kFloat32;
   planner::Policy policy = planner::Policy::kEven;
   int ranks = 1;
+  planner::BlockShape blocks = planner::BlockShape::kAligned;
+  // Groups of two ranks and more that a rank has open at a time, those of
+  // aligned blocks included. Enough for 64 ranks and ten more groups.
+  int groups_per_rank = 16;
   int look_ahead = 4;
   MemorySpec memory;
   std::optional<planner::TimeModel> costs;  // absent: measured at the start
@@ -154,6 +165,11 @@ absl::Status ParseSpModes(absl::string_view text,
                           std::vector<planner::SpMode>* modes);
 absl::string_view PrecisionName(Precision value);
 absl::Status ParsePrecision(absl::string_view name, Precision* value);
+absl::string_view RecomputeName(Recompute value);
+absl::Status ParseRecompute(absl::string_view name, Recompute* value);
+absl::string_view BlockShapeName(planner::BlockShape value);
+absl::Status ParseBlockShape(absl::string_view name,
+                             planner::BlockShape* value);
 absl::string_view OptimizerShardingName(OptimizerSharding value);
 absl::Status ParseOptimizerSharding(absl::string_view name,
                                     OptimizerSharding* value);
@@ -161,9 +177,15 @@ absl::Status ParseOptimizerSharding(absl::string_view name,
 // What OpenDataset needs of a job.
 data::DatasetOptions ToDatasetOptions(const DataSpec& data);
 
-// The planner's view of a job's model and memory.
+// The planner's view of a job's model.
 planner::ModelShape ToModelShape(const ModelSpec& model);
-planner::MemoryModel ToMemoryModel(const MemorySpec& memory);
+// All of a job that its plans depend on and that is the same for every step:
+// model, memory, options and facts of the run. Without costs.
+planner::PlanRequest ToPlanRequest(const JobSpec& spec);
+
+// Groups that the aligned blocks of so many ranks take on rank 0, the rank that
+// is in most: they are open throughout.
+int NumAlignedGroups(int ranks);
 
 }  // namespace evenstep::jobspec
 

@@ -4,12 +4,15 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/utf8.h"
+#include "jobspec/decoder_memory.h"
 #include "jobspec/profile.h"
+#include "planner/planner.h"
 #include "planner/validate.h"
 
 namespace evenstep::jobspec {
@@ -187,15 +190,67 @@ Found TimeoutRules(const TimeoutSpec& timeouts) {
   });
 }
 
+// Aligned blocks need their own groups alone, which are always open.
+Found BlockRules(const JobSpec& spec) {
+  if (spec.blocks == planner::BlockShape::kAligned) return std::nullopt;
+  if (spec.ranks > planner::kMaxContiguousRanks) {
+    return RuleBreak{"blocks", absl::StrCat("contiguous blocks of ", spec.ranks,
+                                            " ranks; at most ",
+                                            planner::kMaxContiguousRanks)};
+  }
+  const int aligned = NumAlignedGroups(spec.ranks);
+  if (spec.groups_per_rank > aligned) return std::nullopt;
+  return RuleBreak{
+      "groups_per_rank",
+      absl::StrCat(spec.groups_per_rank, " groups for each of ", spec.ranks,
+                   " ranks; aligned blocks take ", aligned,
+                   " and contiguous ones at least one more")};
+}
+
+bool ChoosesRecompute(planner::Policy policy) {
+  return policy != planner::Policy::kStatic &&
+         policy != planner::Policy::kBalanced &&
+         policy != planner::Policy::kPacked;
+}
+
+// Where the plan chooses, tokens are counted in bytes.
+Found RecomputeRule(const JobSpec& spec) {
+  if (spec.memory.recompute == Recompute::kFixed) return std::nullopt;
+  if (!ChoosesRecompute(spec.policy)) {
+    return RuleBreak{
+        "memory.recompute",
+        absl::StrCat("plan: the policy ", planner::PolicyName(spec.policy),
+                     " does not choose; it recomputes "
+                     "memory.recompute_layers with fixed")};
+  }
+  if (ModelRules(spec.model).has_value()) return std::nullopt;  // said already
+  const planner::MemoryModel memory = DecoderMemory(spec.model, spec.precision);
+  const double bytes =
+      static_cast<double>(spec.memory.tokens_per_rank) *
+      static_cast<double>(spec.model.layers * memory.layer_bytes_per_token +
+                          memory.backward_bytes_per_token +
+                          memory.head_bytes_per_token);
+  constexpr auto kMost = static_cast<double>(planner::kMaxActivationBytes);
+  if (bytes <= kMost) return std::nullopt;
+  return RuleBreak{
+      "memory.tokens_per_rank",
+      absl::StrCat(spec.memory.tokens_per_rank, " tokens take about ",
+                   FormatValue(bytes), " bytes; at most ", FormatValue(kMost),
+                   " where the plan chooses what is recomputed")};
+}
+
 Found RankRules(const JobSpec& spec) {
-  return FirstOf({
+  Found ranges = FirstOf({
       InRange("ranks", spec.ranks, 1, planner::kMaxRanks),
+      InRange("groups_per_rank", spec.groups_per_rank, 1, planner::kMaxRanks),
       InRange("look_ahead", spec.look_ahead, 1, kMaxLookAhead),
       InRange<int64_t>("memory.tokens_per_rank", spec.memory.tokens_per_rank, 1,
                        planner::kMaxTokensPerRank),
       InRange("memory.recompute_layers", spec.memory.recompute_layers, 0,
               spec.model.layers),
   });
+  if (ranges.has_value()) return ranges;
+  return FirstOf({BlockRules(spec), RecomputeRule(spec)});
 }
 
 Found ProfileRules(const JobSpec& spec) {
@@ -228,18 +283,19 @@ Found CostRules(const JobSpec& spec) {
   return found;
 }
 
-Found CollectiveRules(const planner::TimeModel& costs) {
+Found CollectiveRules(
+    const char* key,
+    const std::vector<planner::TimeModel::CollectiveCost>& costs) {
   int previous = 0;
-  for (const auto& entry : costs.collective) {
+  for (const auto& entry : costs) {
     if (entry.degree <= previous || entry.degree > planner::kMaxRanks) {
       return RuleBreak{
-          "collective",
-          absl::StrCat("degree ", entry.degree, " after ", previous,
-                       "; degrees ascend from 1 to ", planner::kMaxRanks)};
+          key, absl::StrCat("degree ", entry.degree, " after ", previous,
+                            "; degrees ascend from 1 to ", planner::kMaxRanks)};
     }
     previous = entry.degree;
-    Found range = InRange("collective", entry.ns_per_token, 0.0,
-                          planner::kMaxLinearNsPerToken);
+    Found range =
+        InRange(key, entry.ns_per_token, 0.0, planner::kMaxLinearNsPerToken);
     if (range.has_value()) return range;
   }
   return std::nullopt;
@@ -268,7 +324,9 @@ std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
       InRange("head_ns_per_token", costs.head_ns_per_token, 0.0,
               planner::kMaxLinearNsPerToken),
   });
-  return ranges.has_value() ? ranges : CollectiveRules(costs);
+  if (ranges.has_value()) return ranges;
+  return FirstOf({CollectiveRules("collective", costs.collective),
+                  CollectiveRules("gather", costs.gather)});
 }
 
 std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {

@@ -88,6 +88,29 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
        "costs.collective: degree 2 after 2"},
       {[](JobSpec& s) { s.timeouts.collective = absl::ZeroDuration(); },
        "timeouts.collective: 0 is not in"},
+      {[](JobSpec& s) { s.groups_per_rank = 0; }, "groups_per_rank: 0"},
+      {[](JobSpec& s) {
+         s.blocks = planner::BlockShape::kContiguous;
+         s.ranks = 6;
+         s.groups_per_rank = 3;
+       },
+       "groups_per_rank: 3 groups for each of 6 ranks; aligned blocks take 3"},
+      {[](JobSpec& s) {
+         s.blocks = planner::BlockShape::kContiguous;
+         s.ranks = 513;
+       },
+       "blocks: contiguous blocks of 513 ranks; at most 512"},
+      {[](JobSpec& s) {
+         s.memory.recompute = Recompute::kPlan;
+         s.policy = planner::Policy::kPacked;
+       },
+       "memory.recompute: plan: the policy packed does not choose"},
+      {[](JobSpec& s) {
+         s.memory.recompute = Recompute::kPlan;
+         s.memory.tokens_per_rank = int64_t{1} << 36;
+         s.model.layers = 100;
+       },
+       "memory.tokens_per_rank: 68719476736 tokens take"},
       {[](JobSpec& s) { s.timeouts.start = absl::InfiniteDuration(); },
        "timeouts.start: inf"},
       {[](JobSpec& s) { s.timeouts.stop = absl::Microseconds(1500); },
@@ -113,6 +136,39 @@ TEST(RulesTest, JobThatFitsNowhereIsRefusedWithTheNumbers) {
   EXPECT_TRUE(CheckJobFits(spec).ok());
 }
 
+TEST(RulesTest, WhatFitsWithRecomputeAloneFitsWhereThePlanChooses) {
+  JobSpec spec = Good();
+  spec.ranks = 1;
+  spec.memory.tokens_per_rank = 10;
+  spec.data.max_length = 12;
+  EXPECT_FALSE(CheckJobFits(spec).ok());
+  spec.memory.recompute = Recompute::kPlan;
+  EXPECT_TRUE(CheckJobFits(spec).ok()) << CheckJobFits(spec);
+  spec.data.max_length = 1000;
+  EXPECT_FALSE(CheckJobFits(spec).ok());
+}
+
+TEST(RulesTest, AlignedBlocksTakeAGroupForEachPowerOfTwoAndTheWorld) {
+  EXPECT_EQ(NumAlignedGroups(1), 0);
+  EXPECT_EQ(NumAlignedGroups(2), 1);
+  EXPECT_EQ(NumAlignedGroups(3), 2);
+  EXPECT_EQ(NumAlignedGroups(4), 2);
+  EXPECT_EQ(NumAlignedGroups(6), 3);
+  EXPECT_EQ(NumAlignedGroups(64), 6);
+}
+
+// What is open besides is what the planner may use.
+TEST(RulesTest, ThePlanKnowsTheGroupsThatAreLeftBesideAlignedOnes) {
+  JobSpec spec = Good();
+  spec.ranks = 6;
+  EXPECT_EQ(ToPlanRequest(spec).options.max_groups_per_rank, 0);
+  spec.blocks = planner::BlockShape::kContiguous;
+  spec.groups_per_rank = 5;
+  const planner::Options options = ToPlanRequest(spec).options;
+  EXPECT_EQ(options.blocks, planner::BlockShape::kContiguous);
+  EXPECT_EQ(options.max_groups_per_rank, 2);
+}
+
 TEST(RulesTest, PlannersAndDataSetsViewsCarryTheJobsNumbers) {
   const JobSpec spec = Good();
   const planner::ModelShape shape = ToModelShape(spec.model);
@@ -120,7 +176,7 @@ TEST(RulesTest, PlannersAndDataSetsViewsCarryTheJobsNumbers) {
   EXPECT_EQ(shape.width, 128);
   EXPECT_EQ(shape.heads, 4);
   EXPECT_EQ(shape.kv_heads, 2);
-  EXPECT_EQ(ToMemoryModel(spec.memory).tokens_per_rank, 8192);
+  EXPECT_EQ(ToPlanRequest(spec).memory.tokens_per_rank, 8192);
   EXPECT_EQ(ToDatasetOptions(spec.data).source, "text:/data");
   EXPECT_EQ(ToDatasetOptions(spec.data).max_length, 2048);
 }

@@ -60,9 +60,9 @@ absl::Status CheckPlan(const PlanRequest& request, const Plan& plan);
 std::vector<int> LegalDegrees(const PlanRequest& request);
 
 // Whether a sample of `max_length` tokens can run at all, from facts known at
-// submit time. FAILED_PRECONDITION with the numbers when not.
-absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
-                       const ModelShape& model, const MemoryModel& memory);
+// submit time: all of `request` but its samples. FAILED_PRECONDITION with the
+// numbers when not.
+absl::Status CheckFits(int64_t max_length, PlanRequest request);
 
 absl::string_view PolicyName(Policy policy);
 // INVALID_ARGUMENT naming the known policies.

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -163,6 +164,10 @@ v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
   proto.set_look_ahead(spec.look_ahead);
   proto.mutable_memory()->set_tokens_per_rank(spec.memory.tokens_per_rank);
   proto.mutable_memory()->set_recompute_layers(spec.memory.recompute_layers);
+  proto.mutable_memory()->set_recompute(
+      std::string(jobspec::RecomputeName(spec.memory.recompute)));
+  proto.set_blocks(std::string(jobspec::BlockShapeName(spec.blocks)));
+  proto.set_groups_per_rank(spec.groups_per_rank);
   if (spec.costs.has_value()) *proto.mutable_costs() = ToProto(*spec.costs);
   *proto.mutable_timeouts() = ToProto(spec.timeouts);
   if (!spec.profile.empty()) *proto.mutable_profile() = ToProto(spec.profile);
@@ -189,6 +194,14 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.look_ahead = proto.look_ahead();
   spec.memory.tokens_per_rank = proto.memory().tokens_per_rank();
   spec.memory.recompute_layers = proto.memory().recompute_layers();
+  EVENSTEP_RETURN_IF_ERROR(
+      FromName("memory.recompute", proto.memory().recompute(),
+               jobspec::ParseRecompute, &spec.memory.recompute));
+  EVENSTEP_RETURN_IF_ERROR(FromName("blocks", proto.blocks(),
+                                    jobspec::ParseBlockShape, &spec.blocks));
+  if (proto.groups_per_rank() != 0) {
+    spec.groups_per_rank = proto.groups_per_rank();
+  }
   if (proto.has_costs()) {
     EVENSTEP_ASSIGN_OR_RETURN(spec.costs, FromProto(proto.costs()));
   }
@@ -199,17 +212,37 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
   return spec;
 }
 
+namespace {
+
+using CollectiveCosts = std::vector<planner::TimeModel::CollectiveCost>;
+using CollectiveProtos = google::protobuf::RepeatedPtrField<v1::CollectiveCost>;
+
+void ToProto(const CollectiveCosts& costs, CollectiveProtos* protos) {
+  for (const auto& entry : costs) {
+    v1::CollectiveCost* const cost = protos->Add();
+    cost->set_degree(entry.degree);
+    cost->set_ns_per_token(entry.ns_per_token);
+  }
+}
+
+CollectiveCosts FromProto(const CollectiveProtos& protos) {
+  CollectiveCosts costs;
+  for (const v1::CollectiveCost& cost : protos) {
+    costs.push_back({cost.degree(), cost.ns_per_token()});
+  }
+  return costs;
+}
+
+}  // namespace
+
 v1::CostModel ToProto(const planner::TimeModel& costs) {
   v1::CostModel proto;
   proto.set_micro_batch_fixed_ns(costs.micro_batch_fixed_ns);
   proto.set_linear_ns_per_token(costs.linear_ns_per_token);
   proto.set_quadratic_ns_per_token2(costs.quadratic_ns_per_token2);
   proto.set_collective_latency_ns(costs.collective_latency_ns);
-  for (const auto& entry : costs.collective) {
-    v1::CollectiveCost* const cost = proto.add_collective();
-    cost->set_degree(entry.degree);
-    cost->set_ns_per_token(entry.ns_per_token);
-  }
+  ToProto(costs.collective, proto.mutable_collective());
+  ToProto(costs.gather, proto.mutable_gather());
   proto.set_step_fixed_ns(costs.step_fixed_ns);
   proto.set_head_ns_per_token(costs.head_ns_per_token);
   return proto;
@@ -221,9 +254,8 @@ absl::StatusOr<planner::TimeModel> FromProto(const v1::CostModel& proto) {
   costs.linear_ns_per_token = proto.linear_ns_per_token();
   costs.quadratic_ns_per_token2 = proto.quadratic_ns_per_token2();
   costs.collective_latency_ns = proto.collective_latency_ns();
-  for (const v1::CollectiveCost& cost : proto.collective()) {
-    costs.collective.push_back({cost.degree(), cost.ns_per_token()});
-  }
+  costs.collective = FromProto(proto.collective());
+  costs.gather = FromProto(proto.gather());
   costs.step_fixed_ns = proto.step_fixed_ns();
   costs.head_ns_per_token = proto.head_ns_per_token();
   EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateCosts(costs));

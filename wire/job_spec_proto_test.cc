@@ -38,16 +38,21 @@ jobspec::JobSpec Example() {
                     .clip = 0.4,
                     .sharding = jobspec::OptimizerSharding::kZero1};
   spec.precision = jobspec::Precision::kBFloat16;
-  spec.policy = planner::Policy::kPacked;
+  spec.policy = planner::Policy::kBucketTuned;
   spec.ranks = 3;
   spec.look_ahead = 2;
-  spec.memory = {.tokens_per_rank = 50, .recompute_layers = 1};
+  spec.blocks = planner::BlockShape::kContiguous;
+  spec.groups_per_rank = 9;
+  spec.memory = {.tokens_per_rank = 50,
+                 .recompute = jobspec::Recompute::kPlan,
+                 .recompute_layers = 1};
   spec.costs = planner::TimeModel{.micro_batch_fixed_ns = 1,
                                   .linear_ns_per_token = 2.5,
                                   .quadratic_ns_per_token2 = 0.5,
                                   .collective_latency_ns = 3,
                                   .collective = {{2, 0.25}, {4, 0.75}},
-                                  .step_fixed_ns = 4};
+                                  .step_fixed_ns = 4,
+                                  .gather = {{3, 1.25}}};
   spec.timeouts = {.collective = absl::Milliseconds(1234),
                    .start = absl::Seconds(7),
                    .stop = absl::Seconds(8)};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "planner/costs/fits.h"
 #include "planner/planner.h"
 #include "wire/job_spec_proto.h"
 #include "wire/step_plan.h"
@@ -57,7 +58,10 @@ PlanOutcome MakeCheckedPlan(const PlanWork& work,
   if (!outcome.plan.ok() &&
       work.request.options.policy != planner::Policy::kStatic) {
     PlanWork fallback = work;
-    fallback.request.options.policy = planner::Policy::kStatic;
+    planner::Options& options = fallback.request.options;
+    options.policy = planner::Policy::kStatic;
+    // It does not choose: what holds most, holds all.
+    options.recompute_layers = planner::RoomiestMode(work.request);
     absl::StatusOr<v1::StepPlan> plan = PlanAndCheck(fallback, planner);
     if (plan.ok()) {
       outcome.refusal = outcome.plan.status();

@@ -84,6 +84,28 @@ TEST(CheckedPlanTest, ACorruptedPlanIsReplacedByStaticAndSaysWhy) {
   EXPECT_EQ(outcome.plan->policy(), "static");
 }
 
+// 100 tokens of 10 bytes fit nowhere unless both layers run again.
+TEST(CheckedPlanTest, StaticRecomputesWhatItMustWhereThePlanChooses) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.memory = {};
+  work.request.memory.activation_bytes = 700;
+  work.request.memory.layer_bytes_per_token = 10;
+  work.request.memory.kept_bytes_per_token = 1;
+  work.request.options.recompute_choices = {0, 2};
+  PlannerFunctions planted = RealPlanner();
+  planted.make =
+      [](const planner::PlanRequest& request) -> absl::StatusOr<planner::Plan> {
+    if (request.options.policy == planner::Policy::kEven) {
+      return absl::InternalError("planted");
+    }
+    return planner::MakePlan(request);
+  };
+  const PlanOutcome outcome = MakeCheckedPlan(work, planted, RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  EXPECT_EQ(outcome.plan->policy(), "static");
+  EXPECT_DOUBLE_EQ(outcome.plan->recompute_ratio(), 1);
+}
+
 TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
   PlannerFunctions planted = RealPlanner();
   planted.make =

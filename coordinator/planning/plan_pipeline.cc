@@ -47,16 +47,11 @@ absl::Status PlanPipeline::AddLengths(const v1::LengthReport& report) {
 }
 
 planner::PlanRequest PlanPipeline::Request(const StepLengths& lengths) const {
-  planner::PlanRequest request;
+  planner::PlanRequest request = jobspec::ToPlanRequest(spec_);
   request.samples = lengths.samples();
-  request.run.max_length = spec_.data.max_length;
   request.cluster.ranks_per_node = ranks_per_node_;
   request.cluster.rank_speed = rank_speeds_;
-  request.model = jobspec::ToModelShape(spec_.model);
   request.time = *costs_;
-  request.memory = jobspec::ToMemoryModel(spec_.memory);
-  request.options.policy = spec_.policy;
-  request.options.recompute_layers = spec_.memory.recompute_layers;
   return request;
 }
 

@@ -101,12 +101,20 @@ TEST(DegreesTest, PaddingAndMemoryFollowTheDegree) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+// One node of two heads' ranks.
+PlanRequest Holding(int ranks, int64_t tokens_per_rank) {
+  PlanRequest request;
+  request.cluster.ranks_per_node = {ranks};
+  request.model = Heads(2, 2);
+  request.memory.tokens_per_rank = tokens_per_rank;
+  return request;
+}
+
 // cases.md, Capacity 3.
 TEST(DegreesTest, TwoRanksOfTenTokensTakeTwentyAndRefuseTwentyOne) {
-  Cluster cluster{{2}, {}};
-  MemoryModel memory{10};
-  EXPECT_TRUE(CheckFits(20, cluster, Heads(2, 2), memory).ok());
-  const absl::Status refused = CheckFits(21, cluster, Heads(2, 2), memory);
+  const PlanRequest request = Holding(2, 10);
+  EXPECT_TRUE(CheckFits(20, request).ok());
+  const absl::Status refused = CheckFits(21, request);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("21 tokens"), HasSubstr("2 x 10 = 20"),
@@ -115,13 +123,14 @@ TEST(DegreesTest, TwoRanksOfTenTokensTakeTwentyAndRefuseTwentyOne) {
 
 TEST(DegreesTest, CheckFitsRefusesNonsenseWithoutOverflow) {
   for (int64_t tokens : {int64_t{0}, int64_t{-5}, INT64_MAX}) {
-    EXPECT_EQ(CheckFits(tokens, {{2}, {}}, Heads(2, 2), {10}).code(),
+    EXPECT_EQ(CheckFits(tokens, Holding(2, 10)).code(),
               absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(CheckFits(10, {{2}, {}}, Heads(2, 2), {tokens}).code(),
+    EXPECT_EQ(CheckFits(10, Holding(2, tokens)).code(),
               absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(CheckFits(10, {{}, {}}, Heads(2, 2), {10}).code(),
-            absl::StatusCode::kInvalidArgument);
+  PlanRequest nowhere = Holding(2, 10);
+  nowhere.cluster.ranks_per_node.clear();
+  EXPECT_EQ(CheckFits(10, nowhere).code(), absl::StatusCode::kInvalidArgument);
 }
 
 // cases.md, Groups 19, aligned blocks.

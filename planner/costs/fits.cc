@@ -250,13 +250,8 @@ absl::Status CheckSamplesFit(const PlanRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFits(int64_t max_length, const Cluster& cluster,
-                       const ModelShape& model, const MemoryModel& memory) {
-  PlanRequest request;
-  request.samples.push_back({0, max_length, max_length});
-  request.cluster = cluster;
-  request.model = model;
-  request.memory = memory;
+absl::Status CheckFits(int64_t max_length, PlanRequest request) {
+  request.samples = {{0, max_length, max_length}};
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
   return SmallestDegreeFor("a sample of max_length", request.samples[0],
                            request, RoomiestMode(request))

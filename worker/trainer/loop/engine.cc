@@ -92,8 +92,8 @@ void PlantNotFinite(Engine* engine) {
 
 absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
     const TrainerSetup& setup, CommunicatorFactory& factory) {
-  auto groups =
-      GroupTree::Build(factory, setup.generation, setup.rank, setup.world);
+  auto groups = GroupTree::Build(factory, setup.generation, setup.rank,
+                                 setup.world, setup.spec.groups_per_rank);
   if (!groups.ok()) {
     return WithReason(groups.status(), FailureReason::kStartFailed, kNoStep);
   }

@@ -37,6 +37,7 @@ absl::Status RunRank(const DecoderConfig& config, const MemoryCase& what,
   micro_batch.sample_ids = {0};
   micro_batch.lengths = {what.length};
   micro_batch.recompute_layers = what.recompute_layers;
+  micro_batch.ulysses_degree = what.ulysses_degree;
   const auto read = [&](int64_t id) {
     return RandomSample(id, what.length, config.vocab);
   };

@@ -17,6 +17,8 @@ struct MemoryCase {
   int64_t length = 0;
   int degree = 1;
   int recompute_layers = 0;
+  // Ranks that share by heads, the others by gathered keys and values; 0: all.
+  int ulysses_degree = 0;
 };
 
 struct MemoryUse {

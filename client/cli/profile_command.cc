@@ -116,13 +116,18 @@ absl::StatusOr<std::string> Store(const ProfileCommand& command,
   return path;
 }
 
-Json ToJson(const jobspec::Profile& profile, const std::string& path) {
-  const planner::TimeModel& costs = profile.costs;
-  Json collective = Json::array();
-  for (const auto& entry : costs.collective) {
-    collective.push_back(
+Json CollectiveToJson(
+    const std::vector<planner::TimeModel::CollectiveCost>& costs) {
+  Json list = Json::array();
+  for (const auto& entry : costs) {
+    list.push_back(
         {{"degree", entry.degree}, {"ns_per_token", entry.ns_per_token}});
   }
+  return list;
+}
+
+Json ToJson(const jobspec::Profile& profile, const std::string& path) {
+  const planner::TimeModel& costs = profile.costs;
   return {{"path", path},
           {"model", profile.key.model},
           {"device", profile.key.device},
@@ -138,7 +143,8 @@ Json ToJson(const jobspec::Profile& profile, const std::string& path) {
             {"collective_latency_ns", costs.collective_latency_ns},
             {"step_fixed_ns", costs.step_fixed_ns},
             {"head_ns_per_token", costs.head_ns_per_token},
-            {"collective", collective}}}};
+            {"collective", CollectiveToJson(costs.collective)},
+            {"gather", CollectiveToJson(costs.gather)}}}};
 }
 
 Row PointRow(const ProfilePoint& point) {

@@ -10,6 +10,9 @@ namespace {
 
 // A first cost of less than this share of the time is held as one of it.
 constexpr double kLeastShare = 0.01;
+// Collectives of a layer and pass, as TimeModel counts them.
+constexpr double kUlyssesCalls = 4;
+constexpr double kGatherCalls = 2;
 
 double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -37,6 +40,21 @@ double SquaredLengths(const v1::MicroBatch& micro_batch) {
     squares += static_cast<double>(length) * static_cast<double>(length);
   }
   return squares;
+}
+
+// 0 stands for the degree.
+int UlyssesDegree(const v1::MicroBatch& micro_batch) {
+  return micro_batch.ulysses_degree() == 0 ? micro_batch.degree()
+                                           : micro_batch.ulysses_degree();
+}
+
+// A degree without an entry takes the next larger one, or the last.
+void AddAtDegree(const std::vector<planner::TimeModel::CollectiveCost>& costs,
+                 int degree, double term, double* terms) {
+  if (costs.empty()) return;
+  size_t entry = 0;
+  while (entry + 1 < costs.size() && costs[entry].degree < degree) ++entry;
+  terms[entry] += term;
 }
 
 int64_t TotalComputeNs(const v1::StepReport& report) {
@@ -78,6 +96,7 @@ std::vector<double> CostRefit::ComputeCosts(
 std::vector<double> CostRefit::CollectiveCosts() const {
   std::vector<double> all = {static_cast<double>(costs_.collective_latency_ns)};
   for (const auto& entry : costs_.collective) all.push_back(entry.ns_per_token);
+  for (const auto& entry : costs_.gather) all.push_back(entry.ns_per_token);
   return all;
 }
 
@@ -89,21 +108,24 @@ std::vector<double> CostRefit::ComputeTerms(
   return {1, tokens, tokens * work, pairs * work};
 }
 
-// A degree without an entry takes the next larger one, or the last, as the
-// planner's cost model does.
+// As the planner's cost model (TimeModel of planner/costs/model.h).
 std::vector<double> CostRefit::CollectiveTerms(
     const v1::MicroBatch& micro_batch) const {
-  const double redone = micro_batch.recompute_layers();
-  std::vector<double> terms(1 + costs_.collective.size());
-  terms[0] = 8.0 * num_layers_ + 4.0 * redone;
-  if (costs_.collective.empty()) return terms;
-  size_t entry = 0;
-  while (entry + 1 < costs_.collective.size() &&
-         costs_.collective[entry].degree < micro_batch.degree()) {
-    ++entry;
+  const int ulysses = UlyssesDegree(micro_batch);
+  const double passes = 2.0 * num_layers_ + micro_batch.recompute_layers();
+  const double moved = PaddedTokens(micro_batch) * passes / (2.0 * num_layers_);
+  std::vector<double> terms(1 + costs_.collective.size() +
+                            costs_.gather.size());
+  if (ulysses > 1) {
+    terms[0] += kUlyssesCalls * passes;
+    AddAtDegree(costs_.collective, micro_batch.degree(),
+                moved / micro_batch.degree(), terms.data() + 1);
   }
-  terms[1 + entry] = PaddedTokens(micro_batch) *
-                     (1 + redone / (2.0 * num_layers_)) / micro_batch.degree();
+  if (ulysses < micro_batch.degree()) {
+    terms[0] += kGatherCalls * passes;
+    AddAtDegree(costs_.gather, micro_batch.degree(), moved / ulysses,
+                terms.data() + 1 + costs_.collective.size());
+  }
   return terms;
 }
 
@@ -207,7 +229,7 @@ void CostRefit::ObserveCollectives(const v1::StepPlan& plan,
   for (int i = 0; i < plan.micro_batches_size(); ++i) {
     const v1::MicroBatch& micro_batch = plan.micro_batches(i);
     if (micro_batch.degree() == 1 || least_ns[i] <= 0) continue;
-    if (micro_batch.sp_mode() != v1::SP_MODE_ULYSSES) continue;  // other costs
+    if (micro_batch.sp_mode() == v1::SP_MODE_SWITCH) continue;  // other costs
     Observation seen;
     seen.terms = CollectiveTerms(micro_batch);
     seen.ns = Bounded(static_cast<double>(least_ns[i]),
@@ -221,6 +243,9 @@ void CostRefit::ObserveCollectives(const v1::StepPlan& plan,
   costs_.collective_latency_ns = std::llround(costs[0]);
   for (size_t i = 0; i < costs_.collective.size(); ++i) {
     costs_.collective[i].ns_per_token = costs[1 + i];
+  }
+  for (size_t i = 0; i < costs_.gather.size(); ++i) {
+    costs_.gather[i].ns_per_token = costs[1 + costs_.collective.size() + i];
   }
 }
 

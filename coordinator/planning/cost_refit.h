@@ -8,9 +8,10 @@
 // each rank is, and how far the work has drifted from the first costs.
 //
 // Compute follows the time outside collectives of every rank and micro-batch;
-// collectives follow the least of a group, whose rank came last and waited for
-// nobody. A single time far from what is expected counts as one at the bound:
-// one hiccup moves little, a lasting change is followed within some steps.
+// collectives, of heads and of gathered keys and values, follow the least of a
+// group, whose rank came last and waited for nobody. A single time far from
+// what is expected counts as one at the bound: one hiccup moves little, a
+// lasting change is followed within some steps.
 //
 // Pure arithmetic in the order of steps: the same reports give the same bits.
 // Owned by the attempt; not thread-safe.

@@ -94,22 +94,34 @@ class Machine {
     return std::llround(static_cast<double>(mean) *
                         (0.5 + lengths_.Uniform(step, which)));
   }
-  static void Add(v1::StepPlan& plan, int first_rank, int degree,
-                  const std::vector<int64_t>& lengths) {
+  bool gathers() const { return !truth_.gather.empty(); }
+  void Add(v1::StepPlan& plan, int first_rank, int degree,
+           const std::vector<int64_t>& lengths) const {
     v1::MicroBatch* micro_batch = plan.add_micro_batches();
     micro_batch->set_first_rank(first_rank);
     micro_batch->set_degree(degree);
-    micro_batch->set_sp_mode(v1::SP_MODE_ULYSSES);
+    const bool gather = gathers() && degree > 1;
+    micro_batch->set_sp_mode(gather ? v1::SP_MODE_KV_GATHER
+                                    : v1::SP_MODE_ULYSSES);
+    micro_batch->set_ulysses_degree(gather ? 1 : degree);
     for (const int64_t length : lengths) micro_batch->add_lengths(length);
   }
-  double ComputeNs(const v1::MicroBatch& micro_batch) const {
+  // Zigzag pads every sample to a multiple of twice the degree.
+  double Tokens(const v1::MicroBatch& micro_batch) const {
+    const double degree = micro_batch.degree();
+    const double multiple = gathers() && degree > 1 ? 2 * degree : 1;
     double tokens = 0;
+    for (const int64_t length : micro_batch.lengths()) {
+      tokens += std::ceil(static_cast<double>(length) / multiple) * multiple;
+    }
+    return std::ceil(tokens / degree) * degree;
+  }
+  double ComputeNs(const v1::MicroBatch& micro_batch) const {
+    const double tokens = Tokens(micro_batch);
     double squares = 0;
     for (const int64_t length : micro_batch.lengths()) {
-      tokens += static_cast<double>(length);
       squares += static_cast<double>(length) * static_cast<double>(length);
     }
-    tokens = std::ceil(tokens / micro_batch.degree()) * micro_batch.degree();
     return static_cast<double>(truth_.micro_batch_fixed_ns) +
            ((truth_.head_ns_per_token + truth_.linear_ns_per_token) * tokens +
             truth_.quadratic_ns_per_token2 * squares) /
@@ -117,12 +129,12 @@ class Machine {
   }
   double CollectiveNs(const v1::MicroBatch& micro_batch) const {
     if (micro_batch.degree() == 1) return 0;
-    double tokens = 0;
-    for (const int64_t length : micro_batch.lengths()) {
-      tokens += static_cast<double>(length);
-    }
-    return 8.0 * kLayers * static_cast<double>(truth_.collective_latency_ns) +
-           std::ceil(tokens / 2) * truth_.collective[0].ns_per_token;
+    const auto latency_ns = static_cast<double>(truth_.collective_latency_ns);
+    const double tokens = Tokens(micro_batch);
+    return gathers() ? 4 * kLayers * latency_ns +
+                           tokens * truth_.gather[0].ns_per_token
+                     : 8 * kLayers * latency_ns +
+                           tokens / 2 * truth_.collective[0].ns_per_token;
   }
 
   const planner::TimeModel truth_;
@@ -167,6 +179,18 @@ TEST(CostRefitTest, AWrongShapeIsMendedToo) {
   const CostRefit refit = RunSteps(first, machine, 60);
   EXPECT_GT(refit.costs().quadratic_ns_per_token2, 0.7);
   EXPECT_LT(machine.Error(refit.costs(), 100), 0.04);
+}
+
+TEST(CostRefitTest, CostsOfGatheredKeysAndValuesFollowToo) {
+  planner::TimeModel truth = Costs();
+  truth.collective.clear();
+  truth.gather = {{2, 2'000}};
+  planner::TimeModel first = truth;
+  first.gather[0].ns_per_token *= 3;
+  const Machine machine(truth, 0.02);
+  const CostRefit refit = RunSteps(first, machine, 60);
+  EXPECT_NEAR(refit.costs().gather[0].ns_per_token, 2'000, 100);
+  EXPECT_LT(machine.Error(refit.costs(), 100), 0.03);
 }
 
 TEST(CostRefitTest, NoCostIsEverNegative) {

@@ -125,6 +125,13 @@ double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
   return widths * model.num_layers * model.width * bytes_per_element;
 }
 
+double GatherBytesPerToken(const planner::ModelShape& model,
+                           int bytes_per_element) {
+  const double kv_width =
+      static_cast<double>(model.width) * model.kv_heads / model.heads;
+  return 3 * 2 * kv_width * model.num_layers * bytes_per_element;
+}
+
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   const size_t middle = (values.size() - 1) / 2;

@@ -52,6 +52,12 @@ AllToAllCosts FitAllToAll(const AllToAllPoint& small,
 double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
                              int bytes_per_element);
 
+// Bytes that a rank has after the gathers of keys and values of one forward and
+// backward, over all layers, for each token of its group: those of forward,
+// again in backward, and as much of their gradients.
+double GatherBytesPerToken(const planner::ModelShape& model,
+                           int bytes_per_element);
+
 // The middle value; the lower one of two. Zero for none.
 double Median(std::vector<double> values);
 

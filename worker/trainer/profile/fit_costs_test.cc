@@ -54,6 +54,15 @@ TEST(FitAllToAllTest, NoiseNeverMakesANegativeCost) {
   EXPECT_EQ(costs.latency_ns, 90e3);
 }
 
+TEST(GatherBytesPerTokenTest, KeysAndValuesComeTwiceAndTheirGradientsOnce) {
+  planner::ModelShape model;
+  model.num_layers = 2;
+  model.width = 64;
+  model.heads = 8;
+  model.kv_heads = 2;
+  EXPECT_DOUBLE_EQ(GatherBytesPerToken(model, 4), 3 * 2 * 16 * 2 * 4);
+}
+
 TEST(AllToAllBytesPerTokenTest, KeysAndValuesCountByTheirShareOfHeads) {
   planner::ModelShape model;
   model.num_layers = 3;

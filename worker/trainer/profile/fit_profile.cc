@@ -4,9 +4,12 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/nonnegative_fit.h"
+#include "planner/costs/degrees.h"
+#include "planner/costs/sample_size.h"
 #include "planner/planner.h"
 
 namespace evenstep::trainer {
@@ -16,6 +19,9 @@ using jobspec::ProfilePoint;
 
 constexpr int kDeepestLayers = 3;
 constexpr int kComputeTerms = 5;  // f, g, h, p, q
+// Collectives of a layer and pass, as TimeModel counts them.
+constexpr double kUlyssesCalls = 4;
+constexpr double kGatherCalls = 2;
 
 // Sums over a micro-batch's samples.
 struct Size {
@@ -23,35 +29,68 @@ struct Size {
   double pairs = 0;
 };
 
-Size SizeOf(const ProfilePoint& point) {
-  int64_t tokens = 0;
-  Size size;
+Size SizeOf(const planner::ModelShape& model, const ProfilePoint& point) {
+  const planner::SequenceSplit split = planner::SplitFor(model, point.degree);
+  planner::BatchSize batch;
   for (const int64_t length : point.lengths) {
-    tokens += length;
-    size.pairs += static_cast<double>(length) * static_cast<double>(length);
+    batch += planner::SizeOf(model, split, {.length = length});
   }
-  const int64_t degree = point.degree;
-  size.tokens = static_cast<double>((tokens + degree - 1) / degree * degree);
-  return size;
+  return {
+      static_cast<double>(planner::PaddedTokens(batch.tokens, point.degree)),
+      static_cast<double>(batch.pairs[0])};
 }
 
-std::vector<double> ComputeTerms(const ProfilePoint& point) {
-  const Size size = SizeOf(point);
+std::vector<double> ComputeTerms(const planner::ModelShape& model,
+                                 const ProfilePoint& point) {
+  const Size size = SizeOf(model, point);
   const double layers = point.layers + point.recompute_layers / 3.0;
   return {1, static_cast<double>(point.layers), size.tokens / point.degree,
           layers * size.tokens / point.degree,
           layers * size.pairs / point.degree};
 }
 
-// alpha, then beta of each degree.
-std::vector<double> CollectiveTerms(const ProfilePoint& point,
-                                    const std::vector<int>& degrees) {
-  std::vector<double> terms(1 + degrees.size());
-  terms[0] = 8.0 * point.layers + 4.0 * point.recompute_layers;
-  const auto at = std::find(degrees.begin(), degrees.end(), point.degree);
-  terms[1 + (at - degrees.begin())] =
-      (point.layers + point.recompute_layers / 2.0) * SizeOf(point).tokens /
-      point.degree;
+// Which costs of collectives there are: alpha, beta of each degree that shares
+// by heads, gamma of each that gathers.
+struct Collectives {
+  std::vector<int> beta;
+  std::vector<int> gamma;
+
+  size_t num_terms() const { return 1 + beta.size() + gamma.size(); }
+};
+
+Collectives CollectivesOf(const planner::ModelShape& model,
+                          const std::vector<ProfilePoint>& points) {
+  std::set<int> beta;
+  std::set<int> gamma;
+  for (const ProfilePoint& point : points) {
+    if (point.degree == 1) continue;
+    const planner::SequenceSplit split = planner::SplitFor(model, point.degree);
+    if (split.ulysses_degree > 1) beta.insert(point.degree);
+    if (split.gather_degree > 1) gamma.insert(point.degree);
+  }
+  return {{beta.begin(), beta.end()}, {gamma.begin(), gamma.end()}};
+}
+
+size_t PlaceOf(int degree, const std::vector<int>& degrees) {
+  return std::find(degrees.begin(), degrees.end(), degree) - degrees.begin();
+}
+
+std::vector<double> CollectiveTerms(const planner::ModelShape& model,
+                                    const ProfilePoint& point,
+                                    const Collectives& all) {
+  const planner::SequenceSplit split = planner::SplitFor(model, point.degree);
+  const double passes = 2.0 * point.layers + point.recompute_layers;
+  const double moved = passes / 2 * SizeOf(model, point).tokens;
+  std::vector<double> terms(all.num_terms());
+  if (split.ulysses_degree > 1) {
+    terms[0] += kUlyssesCalls * passes;
+    terms[1 + PlaceOf(point.degree, all.beta)] = moved / point.degree;
+  }
+  if (split.gather_degree > 1) {
+    terms[0] += kGatherCalls * passes;
+    terms[1 + all.beta.size() + PlaceOf(point.degree, all.gamma)] =
+        moved / split.ulysses_degree;
+  }
   return terms;
 }
 
@@ -67,32 +106,24 @@ void AddRelative(std::vector<double> terms, double ns,
   equations->Add(terms, 1);
 }
 
-std::vector<double> FitComputeTerms(const std::vector<ProfilePoint>& points) {
+std::vector<double> FitComputeTerms(const planner::ModelShape& model,
+                                    const std::vector<ProfilePoint>& points) {
   NormalEquations equations(kComputeTerms);
   for (const ProfilePoint& point : points) {
     if (!point.held_out) {
-      AddRelative(ComputeTerms(point), point.compute_ns, &equations);
+      AddRelative(ComputeTerms(model, point), point.compute_ns, &equations);
     }
   }
   return SolveNonnegative(equations);
 }
 
-std::vector<int> DegreesOf(const std::vector<ProfilePoint>& points) {
-  std::vector<int> degrees;
-  for (const ProfilePoint& point : points) {
-    if (point.degree > 1) degrees.push_back(point.degree);
-  }
-  std::sort(degrees.begin(), degrees.end());
-  degrees.erase(std::unique(degrees.begin(), degrees.end()), degrees.end());
-  return degrees;
-}
-
-std::vector<double> FitCollectives(const std::vector<ProfilePoint>& points,
-                                   const std::vector<int>& degrees) {
-  NormalEquations equations(1 + static_cast<int>(degrees.size()));
+std::vector<double> FitCollectives(const planner::ModelShape& model,
+                                   const std::vector<ProfilePoint>& points,
+                                   const Collectives& all) {
+  NormalEquations equations(static_cast<int>(all.num_terms()));
   for (const ProfilePoint& point : points) {
     if (!point.held_out && point.degree > 1) {
-      AddRelative(CollectiveTerms(point, degrees), point.collective_ns,
+      AddRelative(CollectiveTerms(model, point, all), point.collective_ns,
                   &equations);
     }
   }
@@ -226,13 +257,14 @@ std::vector<ProfilePoint> ProfilePoints(const ProfileShape& shape) {
 ProfileFit FitProfile(const jobspec::ModelSpec& model,
                       const std::vector<StepFixedPoint>& step_fixed,
                       std::vector<ProfilePoint>* points) {
-  const std::vector<double> compute = FitComputeTerms(*points);
-  const std::vector<int> degrees = DegreesOf(*points);
-  const std::vector<double> collective = FitCollectives(*points, degrees);
+  const planner::ModelShape shape = jobspec::ToModelShape(model);
+  const std::vector<double> compute = FitComputeTerms(shape, *points);
+  const Collectives all = CollectivesOf(shape, *points);
+  const std::vector<double> collective = FitCollectives(shape, *points, all);
   for (ProfilePoint& point : *points) {
-    point.predicted_ns = Dot(compute, ComputeTerms(point));
+    point.predicted_ns = Dot(compute, ComputeTerms(shape, point));
     if (point.degree == 1) continue;
-    point.predicted_ns += Dot(collective, CollectiveTerms(point, degrees));
+    point.predicted_ns += Dot(collective, CollectiveTerms(shape, point, all));
   }
   ProfileFit fit;
   planner::TimeModel& costs = fit.costs;
@@ -242,8 +274,12 @@ ProfileFit FitProfile(const jobspec::ModelSpec& model,
   costs.linear_ns_per_token = compute[3] * layers;
   costs.quadratic_ns_per_token2 = compute[4] * layers;
   costs.collective_latency_ns = std::llround(collective[0]);
-  for (size_t i = 0; i < degrees.size(); ++i) {
-    costs.collective.push_back({degrees[i], collective[1 + i] * layers});
+  auto per_token = collective.begin() + 1;
+  for (const int degree : all.beta) {
+    costs.collective.push_back({degree, *per_token++ * layers});
+  }
+  for (const int degree : all.gamma) {
+    costs.gather.push_back({degree, *per_token++ * layers});
   }
   costs.step_fixed_ns = std::llround(FitStepFixed(step_fixed, model.layers));
   fit.fit_error = MeanError(*points, false);

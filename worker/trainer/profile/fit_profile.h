@@ -7,10 +7,14 @@
 // them recomputed, S padded tokens and Q pairs on d ranks:
 //
 //   compute    = f + g L + h S / d + (L + n / 3) (p S + q Q) / d
-//   collective = (8 L + 4 n) alpha + (L + n / 2) S beta(d) / d
+//   collective = (2 L + n) calls alpha
+//                + (L + n / 2) S (beta(d) / d, and gamma(d) / u)
 //
-// f, g, h, p, q, alpha and beta(d) are fitted by least squares of relative
-// errors, none below zero. Pure: no clock, no torch.
+// u ranks of the d share by heads (beta; 4 calls), the rest by gathered keys
+// and values (gamma; 2 calls), as the planner splits that degree. Where both
+// occur at one degree, the points do not tell beta from gamma: their sum is
+// right. f, g, h, p, q, alpha, beta(d) and gamma(d) are fitted by least squares
+// of relative errors, none below zero. Pure: no clock, no torch.
 
 #include <cstdint>
 #include <vector>

@@ -121,6 +121,36 @@ TEST(FitProfileTest, ShallowModelsTellWhatADeepOneCosts) {
   EXPECT_LT(fit.held_out_error, 1e-6);
 }
 
+// 4 heads: two ranks share by them, three cannot, and gather.
+TEST(FitProfileTest, GatheredKeysAndValuesAreFittedByTheirOwnFormula) {
+  jobspec::ModelSpec model = Model(8);
+  model.sp_modes = {planner::SpMode::kUlysses, planner::SpMode::kKvGather};
+  auto points = ProfilePoints({model, 4096, 2});
+  for (ProfilePoint point : ProfilePoints({model, 4096, 2})) {
+    if (point.degree == 1) continue;
+    point.degree = 3;
+    points.push_back(point);
+  }
+  Time(&points);
+  for (ProfilePoint& point : points) {
+    if (point.degree != 3) continue;
+    double tokens = 0;
+    for (const int64_t length : point.lengths) {
+      tokens += static_cast<double>((length + 5) / 6 * 6);  // zigzag
+    }
+    const double n = point.recompute_layers;
+    point.collective_ns =
+        (4 * point.layers + 2 * n) * 1e5 + (point.layers + n / 2) * tokens * 25;
+  }
+  const ProfileFit fit = FitProfile(model, {{1, 1}, {3, 1}}, &points);
+  ASSERT_EQ(fit.costs.collective.size(), 1u);
+  EXPECT_NEAR(fit.costs.collective[0].ns_per_token, 8 * 40, 1);
+  ASSERT_EQ(fit.costs.gather.size(), 1u);
+  EXPECT_EQ(fit.costs.gather[0].degree, 3);
+  EXPECT_NEAR(fit.costs.gather[0].ns_per_token, 8 * 25, 1);
+  EXPECT_NEAR(fit.costs.collective_latency_ns, 1e5, 1e3);
+}
+
 TEST(FitProfileTest, HeldOutPointsShowWhatTheFitDoesNotKnow) {
   auto points = ProfilePoints({Model(2), 4096, 1});
   Time(&points);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "planner/costs/degrees.h"
 #include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/profile/fit_costs.h"
 
@@ -106,29 +107,72 @@ absl::StatusOr<AllToAllPoint> MeasureExchange(Communicator& group,
   return AllToAllPoint{send.numel(), cost.collective_ns};
 }
 
-// Groups are walked in the tree's order, which is the same on all ranks.
+// `bytes` in all, of which each rank gives its share.
+absl::StatusOr<AllToAllPoint> MeasureGather(Communicator& group,
+                                            at::Device device, int64_t bytes) {
+  const int64_t share = bytes / group.size();
+  const std::vector<int64_t> counts(group.size(), share);
+  const at::Tensor send =
+      at::ones({share}, at::dtype(at::kByte).device(device));
+  const at::Tensor recv = at::empty({share * group.size()}, send.options());
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const CallCost cost,
+      Typical(kShortRepeats, [&]() -> absl::StatusOr<CallCost> {
+        const int64_t before_ns = group.collective_ns();
+        EVENSTEP_RETURN_IF_ERROR(group.AllGatherv(
+            send.const_data_ptr(), recv.mutable_data_ptr(), counts));
+        return CallCost{0,
+                        static_cast<double>(group.collective_ns() - before_ns)};
+      }));
+  return AllToAllPoint{recv.numel(), cost.collective_ns};
+}
+
+using MeasureBytes = absl::StatusOr<AllToAllPoint> (*)(Communicator&,
+                                                       at::Device, int64_t);
+
+// The line through a small and a large call.
+absl::StatusOr<AllToAllCosts> MeasureLine(MeasureBytes measure,
+                                          Communicator& group,
+                                          at::Device device) {
+  EVENSTEP_ASSIGN_OR_RETURN(const AllToAllPoint small,
+                            measure(group, device, kSmallExchangeBytes));
+  EVENSTEP_ASSIGN_OR_RETURN(const AllToAllPoint large,
+                            measure(group, device, kLargeExchangeBytes));
+  return FitAllToAll(small, large);
+}
+
+// Groups are walked in the tree's order, which is the same on all ranks. What a
+// degree moves follows from how the planner splits it.
 absl::Status MeasureCollectives(const MeasureOptions& options,
                                 const MeasuredParts& parts,
                                 planner::TimeModel* costs) {
   const GroupTree& groups = *parts.groups;
   const at::Device device = parts.model->parameters().front().value.device();
+  const int element = BytesPerElement(*parts.model);
   std::vector<double> latencies;
   for (const RankBlock& block :
        TreeBlocks(groups.rank(), groups.world_size())) {
     EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
                               groups.GroupFor(block.first_rank, block.degree));
-    EVENSTEP_ASSIGN_OR_RETURN(
-        AllToAllPoint small,
-        MeasureExchange(*group, device, kSmallExchangeBytes));
-    EVENSTEP_ASSIGN_OR_RETURN(
-        AllToAllPoint large,
-        MeasureExchange(*group, device, kLargeExchangeBytes));
-    const AllToAllCosts fit = FitAllToAll(small, large);
-    latencies.push_back(fit.latency_ns);
-    costs->collective.push_back(
-        {block.degree, fit.ns_per_byte * AllToAllBytesPerToken(
-                                             options.model, block.degree,
-                                             BytesPerElement(*parts.model))});
+    const planner::SequenceSplit split =
+        planner::SplitFor(options.model, block.degree);
+    if (split.ulysses_degree > 1) {
+      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
+                                MeasureLine(MeasureExchange, *group, device));
+      latencies.push_back(fit.latency_ns);
+      costs->collective.push_back(
+          {block.degree,
+           fit.ns_per_byte *
+               AllToAllBytesPerToken(options.model, block.degree, element)});
+    }
+    if (split.gather_degree > 1) {
+      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
+                                MeasureLine(MeasureGather, *group, device));
+      latencies.push_back(fit.latency_ns);
+      costs->gather.push_back(
+          {block.degree,
+           fit.ns_per_byte * GatherBytesPerToken(options.model, element)});
+    }
   }
   costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
   return absl::OkStatus();

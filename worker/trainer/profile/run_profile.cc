@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "planner/costs/degrees.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
@@ -67,8 +68,13 @@ TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
 
 // The micro-batch of the rank's own block; all blocks run theirs at once, as
 // they do in a step.
-wire::PlannedMicroBatch MicroBatchOf(const ProfilePoint& point, int rank) {
+wire::PlannedMicroBatch MicroBatchOf(const ProfileRun& run,
+                                     const ProfilePoint& point, int rank) {
+  const planner::SequenceSplit split =
+      planner::SplitFor(jobspec::ToModelShape(run.spec.model), point.degree);
   wire::PlannedMicroBatch micro_batch;
+  micro_batch.sp_mode = split.mode;
+  micro_batch.ulysses_degree = split.ulysses_degree;
   micro_batch.first_rank = rank / point.degree * point.degree;
   micro_batch.degree = point.degree;
   micro_batch.lengths = point.lengths;
@@ -82,7 +88,7 @@ wire::PlannedMicroBatch MicroBatchOf(const ProfilePoint& point, int rank) {
 absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
                                        const ProfilePoint& point,
                                        const Engine& engine) {
-  const auto micro_batch = MicroBatchOf(point, engine.groups->rank());
+  const auto micro_batch = MicroBatchOf(run, point, engine.groups->rank());
   const SampleReader read = [&](int64_t id) {
     return MadeUpSample(point.lengths[id], run.spec.model.vocab);
   };

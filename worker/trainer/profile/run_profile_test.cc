@@ -38,6 +38,19 @@ TEST(RunProfileTest, EveryPointIsTimedAndCostsArePhysical) {
             LocalProfileKey(SmallRun(2).spec, {c10::kCPU, 1, ""}));
 }
 
+TEST(RunProfileTest, DegreesThatGatherHaveCostsOfTheirOwn) {
+  ProfileRun run = SmallRun(2);
+  run.spec.model.sp_modes = {planner::SpMode::kKvGather};
+  const auto profile = RunProfile(run);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_TRUE(profile->costs.collective.empty());
+  ASSERT_EQ(profile->costs.gather.size(), 1u);
+  EXPECT_EQ(profile->costs.gather[0].degree, 2);
+  EXPECT_GT(profile->costs.gather[0].ns_per_token +
+                static_cast<double>(profile->costs.collective_latency_ns),
+            0);
+}
+
 TEST(RunProfileTest, OneRankHasNoCollectives) {
   const auto profile = RunProfile(SmallRun(1));
   ASSERT_TRUE(profile.ok()) << profile.status();

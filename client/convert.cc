@@ -46,6 +46,9 @@ Costs ToCosts(const v1::CostModel& proto) {
   for (const v1::CollectiveCost& cost : proto.collective()) {
     costs.collective.push_back({cost.degree(), cost.ns_per_token()});
   }
+  for (const auto& cost : proto.gather()) {
+    costs.gather.push_back({cost.degree(), cost.ns_per_token()});
+  }
   costs.step_fixed_ns = proto.step_fixed_ns();
   costs.head_ns_per_token = proto.head_ns_per_token();
   return costs;
@@ -142,7 +145,11 @@ StepSummary FromProto(const v1::StepSummary& proto) {
   step.mean_cpu_seconds = proto.mean_cpu_seconds();
   step.predicted_activation_bytes = proto.predicted_activation_bytes();
   step.peak_tensor_bytes = proto.peak_tensor_bytes();
+  step.peak_activation_bytes = proto.peak_activation_bytes();
   step.recompute_ratio = proto.recompute_ratio();
+  step.groups_live = proto.groups_live();
+  step.groups_opened = proto.groups_opened();
+  step.group_opening_seconds = proto.group_opening_seconds();
   return step;
 }
 

@@ -109,7 +109,7 @@ std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
          absl::StrFormat("%.3f", step.step_seconds),
          absl::StrFormat("%.3f", step.predicted_seconds),
          FormatShare(step.idle_share), FormatShare(step.predicted_imbalance),
-         FormatBytes(step.peak_tensor_bytes),
+         FormatBytes(step.peak_activation_bytes),
          FormatBytes(step.predicted_activation_bytes),
          absl::StrCat(step.trained_tokens), FormatShare(step.padding_ratio),
          absl::StrCat(step.highest_degree), absl::StrCat(step.plan_lead)});

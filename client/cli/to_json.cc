@@ -92,17 +92,22 @@ Json ToJson(const client::DataSummary& data) {
       {"longest", data.longest_tokens},  {"total_tokens", data.total_tokens}};
 }
 
-Json ToJson(const client::Costs& costs) {
-  Json collective = Json::array();
-  for (const client::Costs::Collective& cost : costs.collective) {
-    collective.push_back(
+Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {
+  Json list = Json::array();
+  for (const client::Costs::Collective& cost : costs) {
+    list.push_back(
         {{"degree", cost.degree}, {"ns_per_token", cost.ns_per_token}});
   }
+  return list;
+}
+
+Json ToJson(const client::Costs& costs) {
   return {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
           {"linear_ns_per_token", costs.linear_ns_per_token},
           {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
           {"collective_latency_ns", costs.collective_latency_ns},
-          {"collective", collective},
+          {"collective", CollectiveToJson(costs.collective)},
+          {"gather", CollectiveToJson(costs.gather)},
           {"step_fixed_ns", costs.step_fixed_ns},
           {"head_ns_per_token", costs.head_ns_per_token}};
 }
@@ -126,8 +131,12 @@ Json ToJson(const client::StepSummary& step) {
           {"slowest_cpu_seconds", step.slowest_cpu_seconds},
           {"mean_cpu_seconds", step.mean_cpu_seconds},
           {"predicted_activation_bytes", step.predicted_activation_bytes},
+          {"peak_activation_bytes", step.peak_activation_bytes},
           {"peak_tensor_bytes", step.peak_tensor_bytes},
-          {"recompute_ratio", step.recompute_ratio}};
+          {"recompute_ratio", step.recompute_ratio},
+          {"groups_live", step.groups_live},
+          {"groups_opened", step.groups_opened},
+          {"group_opening_seconds", step.group_opening_seconds}};
 }
 
 Json ToJson(const client::JobEvent& event) {

@@ -36,7 +36,9 @@ absl::Status CheckTimes(const v1::StepReport& report) {
   int64_t least =
       std::min({report.reduction_ns(), report.optimizer_ns(), report.step_ns(),
                 report.gate_ns(), report.cpu_ns(), report.padded_tokens(),
-                report.update_compute_ns(), report.peak_tensor_bytes()});
+                report.update_compute_ns(), report.peak_tensor_bytes(),
+                report.peak_activation_bytes(), int64_t{report.groups_live()},
+                report.groups_opened(), report.group_opening_ns()});
   for (const v1::MicroBatchTime& time : report.micro_batches()) {
     least = std::min(
         {least, time.total_ns(), time.collective_ns(), time.compute_ns()});
@@ -110,6 +112,7 @@ void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
 void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
                         StepFigures* figures) {
   int64_t slowest_cpu_ns = 0, total_cpu_ns = 0, peak_bytes = 0;
+  int64_t activation_bytes = 0;
   int32_t lead = reports.front().plan_lead();
   figures->gate_ns = reports.front().gate_ns();
   for (const v1::StepReport& report : reports) {
@@ -119,6 +122,8 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
     total_cpu_ns += report.cpu_ns();
     lead = std::min(lead, report.plan_lead());
     peak_bytes = std::max(peak_bytes, report.peak_tensor_bytes());
+    activation_bytes =
+        std::max(activation_bytes, report.peak_activation_bytes());
   }
   const double world = static_cast<double>(reports.size());
   v1::StepSummary& summary = figures->summary;
@@ -128,9 +133,24 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
   summary.set_mean_cpu_seconds(total_cpu_ns / world / kNsPerSecond);
   summary.set_plan_lead(lead);
   summary.set_peak_tensor_bytes(peak_bytes);
+  summary.set_peak_activation_bytes(activation_bytes);
   if (figures->step_ns > 0) {
     summary.set_idle_share(figures->waiting_ns / (world * figures->step_ns));
   }
+}
+
+void AddGroupFigures(const std::vector<v1::StepReport>& reports,
+                     v1::StepSummary* summary) {
+  int32_t live = 0;
+  int64_t opened = 0, slowest_ns = 0;
+  for (const v1::StepReport& report : reports) {
+    live = std::max(live, report.groups_live());
+    opened += report.groups_opened();
+    slowest_ns = std::max(slowest_ns, report.group_opening_ns());
+  }
+  summary->set_groups_live(live);
+  summary->set_groups_opened(opened);
+  summary->set_group_opening_seconds(slowest_ns / kNsPerSecond);
 }
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -172,6 +192,7 @@ absl::StatusOr<StepFigures> SummariseStep(
   figures.waiting_ns = TotalWaiting(reports);
   AddPlanFigures(plan, &figures);
   AddMeasuredFigures(reports, &figures);
+  AddGroupFigures(reports, &summary);
   return figures;
 }
 

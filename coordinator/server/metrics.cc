@@ -90,8 +90,17 @@ Metrics::Metrics(absl::string_view version)
                             "Computing in the last steps, measured / by the "
                             "first costs, - 1")),
       memory_(AddGauges("evenstep_step_memory_bytes",
-                        "Last step: activations by the plan (predicted), live "
-                        "tensors (measured); 0 where not known")),
+                        "Last step, most of a rank: activations by the plan "
+                        "(predicted) and measured, all live tensors (tensors); "
+                        "0 where not known")),
+      groups_live_(AddGauges("evenstep_groups_live",
+                             "Groups of two ranks and more that a rank was in, "
+                             "last step, most of a rank")),
+      groups_opened_(AddCounters("evenstep_groups_opened_total",
+                                 "Groups opened, once for each rank in them")),
+      group_opening_time_(
+          AddCounters("evenstep_group_opening_seconds_total",
+                      "Time of opening groups, slowest rank; in the gates")),
       imbalance_(AddGauges("evenstep_step_imbalance_ratio",
                            "Last step: 1 - mean busy time / step time by the "
                            "plan (predicted), idle share (measured)")),
@@ -126,6 +135,10 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
       &memory_.Add({{"job", job_id}, {"kind", "predicted"}});
   series.memory_measured =
       &memory_.Add({{"job", job_id}, {"kind", "measured"}});
+  series.memory_tensors = &memory_.Add({{"job", job_id}, {"kind", "tensors"}});
+  series.groups_live = &groups_live_.Add(labels);
+  series.groups_opened = &groups_opened_.Add(labels);
+  series.group_opening_time = &group_opening_time_.Add(labels);
   series.imbalance_predicted =
       &imbalance_.Add({{"job", job_id}, {"kind", "predicted"}});
   series.imbalance_measured =
@@ -146,6 +159,10 @@ void Metrics::Remove(const JobSeries& series) {
   cost_drift_.Remove(series.cost_drift);
   memory_.Remove(series.memory_predicted);
   memory_.Remove(series.memory_measured);
+  memory_.Remove(series.memory_tensors);
+  groups_live_.Remove(series.groups_live);
+  groups_opened_.Remove(series.groups_opened);
+  group_opening_time_.Remove(series.group_opening_time);
   imbalance_.Remove(series.imbalance_predicted);
   imbalance_.Remove(series.imbalance_measured);
   coordination_share_.Remove(series.coordination_share);
@@ -166,7 +183,14 @@ void Metrics::ObserveStep(const std::string& job_id,
   series.cost_drift->Set(totals.cost_drift());
   series.memory_predicted->Set(
       static_cast<double>(step.predicted_activation_bytes()));
-  series.memory_measured->Set(static_cast<double>(step.peak_tensor_bytes()));
+  series.memory_measured->Set(
+      static_cast<double>(step.peak_activation_bytes()));
+  series.memory_tensors->Set(static_cast<double>(step.peak_tensor_bytes()));
+  series.groups_live->Set(step.groups_live());
+  series.groups_opened->Increment(
+      static_cast<double>(std::max<int64_t>(0, step.groups_opened())));
+  series.group_opening_time->Increment(
+      std::max(0.0, step.group_opening_seconds()));
   series.imbalance_predicted->Set(step.predicted_imbalance());
   series.imbalance_measured->Set(step.idle_share());
   series.coordination_share->Set(totals.coordination_share());

@@ -69,6 +69,10 @@ class Metrics {
     prometheus::Gauge* cost_drift;
     prometheus::Gauge* memory_predicted;
     prometheus::Gauge* memory_measured;
+    prometheus::Gauge* memory_tensors;
+    prometheus::Gauge* groups_live;
+    prometheus::Counter* groups_opened;
+    prometheus::Counter* group_opening_time;
     prometheus::Gauge* imbalance_predicted;
     prometheus::Gauge* imbalance_measured;
     prometheus::Gauge* coordination_share;
@@ -104,6 +108,9 @@ class Metrics {
   Gauges& prediction_error_;
   Gauges& cost_drift_;
   Gauges& memory_;
+  Gauges& groups_live_;
+  Counters& groups_opened_;
+  Counters& group_opening_time_;
   Gauges& imbalance_;
   Gauges& coordination_share_;
   Gauges& padding_ratio_;

@@ -79,6 +79,51 @@ class LocalTest(unittest.TestCase):
         done = self.run_local(job, "--output", out)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    # Costs that a busy machine need not measure, and that stay.
+    COSTS = {"micro_batch_fixed_ns": 100000, "linear_ns_per_token": 1e5,
+             "quadratic_ns_per_token2": 100.0, "collective_latency_ns": 1000,
+             "collective": [{"degree": 2, "ns_per_token": 10.0}],
+             "gather": [{"degree": 3, "ns_per_token": 10.0}],
+             "step_fixed_ns": 100000}
+
+    def summary_of(self, name, **changes):
+        job = write_job(self.folder / f"{name}.yaml",
+                        self.folder / "documents", costs=self.COSTS,
+                        refit=False, **changes)
+        out = self.folder / name
+        done = self.run_local(job, "--output", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads((out / "summary.json").read_text())
+
+    def test_contiguous_blocks_run_and_give_the_same_curve(self):
+        changes = {"ranks": 3, "steps": 12, "batch__samples": 7,
+                   "memory__tokens_per_rank": 512,
+                   "model__sp_modes": "ulysses, kv_gather"}
+        aligned = self.summary_of("aligned", **changes)
+        contiguous = self.summary_of("contiguous", blocks="contiguous",
+                                     groups_per_rank=4, **changes)
+        worst = max(abs(a - b) for a, b in zip(aligned["losses"],
+                                               contiguous["losses"]))
+        self.assertLess(worst, 1e-4)
+        # Aligned: {0, 1} and the world, opened once.
+        opened = [step["groups_opened"] for step in aligned["steps"]]
+        self.assertEqual(opened, [5] + [0] * 11)
+        # Ranks 1 and 2 as well.
+        opened = [step["groups_opened"] for step in contiguous["steps"]]
+        self.assertEqual(sum(opened), 7, opened)
+        self.assertEqual(contiguous["totals"]["plans_refused"], 0)
+
+    def test_the_plan_chooses_recompute_within_the_bytes_of_its_tokens(self):
+        summary = self.summary_of("chosen", steps=6, model__layers=4,
+                                  memory__tokens_per_rank=400,
+                                  memory__recompute="plan")
+        steps = summary["steps"]
+        self.assertTrue(any(s["recompute_ratio"] > 0 for s in steps), steps)
+        for step in steps:
+            self.assertAlmostEqual(
+                step["predicted_activation_bytes"] /
+                step["peak_activation_bytes"], 1, delta=0.15, msg=str(step))
+
     def test_an_interrupt_ends_every_process(self):
         job = write_job(self.folder / "job.yaml", self.folder / "documents",
                         steps=100000)

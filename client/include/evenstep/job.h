@@ -59,12 +59,16 @@ struct StepSummary {
   int highest_degree = 0;
   double slowest_cpu_seconds = 0;
   double mean_cpu_seconds = 0;
-  // Of activations, on the rank that holds most; 0 where the job's memory is
-  // given in tokens.
+  // Of activations, the most over ranks and micro-batches; 0 where not
+  // predicted or not measured.
   int64_t predicted_activation_bytes = 0;
+  int64_t peak_activation_bytes = 0;
   // Live tensors, states included, the most over ranks; 0 where not measured.
   int64_t peak_tensor_bytes = 0;
   double recompute_ratio = 0;  // share of layers, over all tokens
+  int groups_live = 0;         // of two ranks and more, the most over ranks
+  int64_t groups_opened = 0;   // for this step, over all ranks
+  double group_opening_seconds = 0;  // slowest rank
 };
 
 // Sums over the committed steps of the present or last attempt.
@@ -101,9 +105,10 @@ struct Costs {
     int degree = 0;
     double ns_per_token = 0;
   };
-  std::vector<Collective> collective;
+  std::vector<Collective> collective;  // all-to-alls
   int64_t step_fixed_ns = 0;
   double head_ns_per_token = 0;
+  std::vector<Collective> gather;  // of keys and values
 };
 
 struct Job {

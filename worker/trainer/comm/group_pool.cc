@@ -14,7 +14,7 @@ GroupPool::GroupPool(CommunicatorFactory* factory, const Options& options)
       options_(options),
       schedule_(options.world, options.budget) {}
 
-absl::Status GroupPool::Prepare(absl::Span<const RankBlock> blocks) {
+absl::StatusOr<int> GroupPool::Prepare(absl::Span<const RankBlock> blocks) {
   EVENSTEP_ASSIGN_OR_RETURN(const GroupLists lists, schedule_.Next(blocks));
   for (const ScheduledGroup& group : lists.close) {
     if (group.block.Contains(options_.rank)) Close(group);
@@ -24,7 +24,8 @@ absl::Status GroupPool::Prepare(absl::Span<const RankBlock> blocks) {
     EVENSTEP_RETURN_IF_ERROR(Open(group));
   }
   absl::MutexLock lock(&mutex_);
-  return aborted_;
+  EVENSTEP_RETURN_IF_ERROR(aborted_);
+  return static_cast<int>(lists.open.size());
 }
 
 absl::Status GroupPool::Open(const ScheduledGroup& group) {

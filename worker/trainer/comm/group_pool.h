@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -25,7 +26,7 @@
 
 namespace evenstep::trainer {
 
-// Of one rank in one generation. Tests read them; they are not exported.
+// Of one rank in one generation.
 struct GroupCounters {
   int64_t live = 0;
   int64_t created = 0;
@@ -48,9 +49,10 @@ class GroupPool {
 
   // Between steps: makes this rank's groups of the next step's blocks ready.
   // Collective: every rank of the world calls it with the same blocks, and a
-  // new group waits for its members. Errors of GroupSchedule::Next (on all
+  // new group waits for its members. How many groups were opened, on whatever
+  // ranks: the same number on all. Errors of GroupSchedule::Next (on all
   // ranks alike, before anything is opened) and of the factory; ABORTED.
-  absl::Status Prepare(absl::Span<const RankBlock> blocks)
+  absl::StatusOr<int> Prepare(absl::Span<const RankBlock> blocks)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A group that is ready, or null; valid until the next Prepare.
   Communicator* Find(const RankBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);

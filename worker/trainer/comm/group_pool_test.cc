@@ -49,7 +49,7 @@ std::vector<std::string> RunSteps(
         auto tree, GroupTree::Build(factory, 7, rank, world, budget));
     factory.keys.clear();
     for (const auto& blocks : steps) {
-      EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks));
+      EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks).status());
       const size_t created = factory.keys.size();
       EVENSTEP_RETURN_IF_ERROR(RunBlocks(*tree, blocks));
       EXPECT_EQ(factory.keys.size(), created) << "nothing inside a step";
@@ -102,7 +102,8 @@ TEST(GroupPoolTest, NothingSurvivesAGeneration) {
                                 GroupTree::Build(factory, generation, rank, 3));
       EXPECT_EQ(tree->GroupFor(1, 2).status().code(),
                 absl::StatusCode::kNotFound);
-      EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+      EVENSTEP_RETURN_IF_ERROR(
+          tree->Prepare(std::vector<RankBlock>{{1, 2}}).status());
       EXPECT_EQ(tree->GroupFor(1, 2).ok(), rank > 0);
       EVENSTEP_RETURN_IF_ERROR(tree->world().Barrier());
       for (const std::string& key : factory.keys) {
@@ -124,7 +125,8 @@ TEST(GroupPoolTest, ANewGroupIsWarmAndCounted) {
     EVENSTEP_ASSIGN_OR_RETURN(auto tree,
                               GroupTree::Build(*factory, 1, rank, 3));
     const GroupCounters before = tree->counters();
-    EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+    EVENSTEP_RETURN_IF_ERROR(
+        tree->Prepare(std::vector<RankBlock>{{1, 2}}).status());
     const GroupCounters after = tree->counters();
     EXPECT_EQ(after.live - before.live, rank > 0 ? 1 : 0);
     EXPECT_EQ(after.created - before.created, rank > 0 ? 1 : 0);
@@ -143,7 +145,8 @@ TEST(GroupPoolTest, EveryRankRefusesAStepBeyondTheBudget) {
     auto factory = hub.MakeFactory();
     EVENSTEP_ASSIGN_OR_RETURN(auto tree,
                               GroupTree::Build(*factory, 1, rank, 4, 2));
-    const absl::Status refused = tree->Prepare(std::vector<RankBlock>{{1, 2}});
+    const absl::Status refused =
+        tree->Prepare(std::vector<RankBlock>{{1, 2}}).status();
     EVENSTEP_RETURN_IF_ERROR(tree->world().Barrier());
     return refused;
   });
@@ -164,7 +167,7 @@ TEST(GroupPoolTest, AFailureToOpenNamesTheGroup) {
   FailingFactory factory;
   GroupPool pool(&factory, {.generation = 1, .rank = 1, .world = 4});
   EXPECT_EQ(
-      pool.Prepare(std::vector<RankBlock>{{1, 2}}),
+      pool.Prepare(std::vector<RankBlock>{{1, 2}}).status(),
       absl::UnavailableError("group 1+2, instance 1, of rank 1: no route"));
   EXPECT_EQ(pool.Find({1, 2}), nullptr);
 }
@@ -177,13 +180,14 @@ TEST(GroupPoolTest, AnAbortReachesOpenGroupsAndThoseToCome) {
     auto factory = hub.MakeFactory();
     EVENSTEP_ASSIGN_OR_RETURN(auto tree,
                               GroupTree::Build(*factory, 1, rank, 3));
-    EVENSTEP_RETURN_IF_ERROR(tree->Prepare(std::vector<RankBlock>{{1, 2}}));
+    EVENSTEP_RETURN_IF_ERROR(
+        tree->Prepare(std::vector<RankBlock>{{1, 2}}).status());
     if (rank == 0) return absl::OkStatus();
     EVENSTEP_ASSIGN_OR_RETURN(Communicator * pair, tree->GroupFor(1, 2));
     if (rank == 2) return pair->Barrier();
     std::thread([&] { tree->Abort("the generation is over"); }).join();
     EXPECT_EQ(pair->Barrier().code(), absl::StatusCode::kAborted);
-    return tree->Prepare(std::vector<RankBlock>{{1, 2}});
+    return tree->Prepare(std::vector<RankBlock>{{1, 2}}).status();
   });
   EXPECT_EQ(statuses[1].code(), absl::StatusCode::kAborted);
   EXPECT_EQ(statuses[2].code(), absl::StatusCode::kUnavailable);

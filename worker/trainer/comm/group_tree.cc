@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
   return tree;
 }
 
-absl::Status GroupTree::Prepare(absl::Span<const RankBlock> blocks) {
+absl::StatusOr<int> GroupTree::Prepare(absl::Span<const RankBlock> blocks) {
   return beside_.Prepare(blocks);
 }
 

@@ -36,9 +36,9 @@ class GroupTree {
       int budget = GroupPool::kDefaultBudget);
 
   // Between steps: opens what the next step's blocks need beside the tree.
-  // Collective over the world, see GroupPool::Prepare; with aligned blocks it
-  // does nothing.
-  absl::Status Prepare(absl::Span<const RankBlock> blocks);
+  // Collective over the world, see GroupPool::Prepare, whose result it has;
+  // with aligned blocks it does nothing.
+  absl::StatusOr<int> Prepare(absl::Span<const RankBlock> blocks);
 
   // The communicator of [first_rank, first_rank + degree); owned by the tree.
   // Degree 1 is a group of this rank alone. One that is not aligned is valid

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "worker/trainer/loop/failure.h"
 
 namespace evenstep::trainer {
@@ -24,7 +25,11 @@ absl::StatusOr<NextStep> StepGate::Pass(int64_t step, int64_t total_steps) {
     return WithReason(result.status(), FailureReason::kCollectiveFailed, step);
   }
   NextStep next;
+  if (result->decision == GateDecision::kRun && step < total_steps) {
+    EVENSTEP_RETURN_IF_ERROR(OpenGroups(*plan_, &next));
+  }
   next.gate_ns = absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - entered);
+  if (!next.failure.ok()) return next;
   if (result->decision == GateDecision::kStop) return next;
   if (result->decision != GateDecision::kRun) {
     next.failure = FailureOf(*result, step);
@@ -35,6 +40,19 @@ absl::StatusOr<NextStep> StepGate::Pass(int64_t step, int64_t total_steps) {
   next.samples = **std::exchange(samples_, std::nullopt);
   next.plan_lead = static_cast<int>(parts_.plans->NewestRunnable(step) - step);
   return next;
+}
+
+absl::Status StepGate::OpenGroups(const wire::StepPlan& plan,
+                                  NextStep* next) const {
+  if (parts_.open_groups == nullptr) return absl::OkStatus();
+  const absl::Status opened = parts_.open_groups(plan);
+  if (!absl::IsInvalidArgument(opened)) {
+    return WithReason(opened, FailureReason::kCollectiveFailed, plan.step);
+  }
+  next->failure = FailureError(FailureReason::kPlanMismatch, plan.step,
+                               absl::StrCat("the plan of step ", plan.step,
+                                            " cannot run: ", opened.message()));
+  return absl::OkStatus();
 }
 
 GateVote StepGate::Vote(int64_t step, int64_t total_steps) {

@@ -4,9 +4,12 @@
 // The gate with what this rank votes by: the plans it holds, whether the next
 // step's samples could be read, and the agent's wish to stop. Samples are read
 // before the vote, so a sample that cannot be read fails all ranks at the gate
-// and never leaves peers alone in a collective. Main thread only.
+// and never leaves peers alone in a collective. Groups that the agreed plan
+// needs are opened after the vote, since plans follow each other in one order
+// on all ranks; the gate is left when all have theirs. Main thread only.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -42,6 +45,9 @@ class StepGate {
     const AgentChannel* agent;
     const Clock* clock;
     FaultPlan faults;
+    // Opens the groups of a plan on all ranks. INVALID_ARGUMENT: the plan
+    // cannot run, on all ranks alike. Null: there are none to open.
+    std::function<absl::Status(const wire::StepPlan&)> open_groups = nullptr;
   };
   // What the pointers point to outlives the gate.
   explicit StepGate(Parts parts);
@@ -54,6 +60,8 @@ class StepGate {
   absl::StatusOr<NextStep> Pass(int64_t step, int64_t total_steps);
 
  private:
+  // A plan that cannot run fails all ranks together; other errors are errors.
+  absl::Status OpenGroups(const wire::StepPlan& plan, NextStep* next) const;
   GateVote Vote(int64_t step, int64_t total_steps);
   // Why this rank cannot run the step: it has refused a plan, or a sample
   // cannot be read.

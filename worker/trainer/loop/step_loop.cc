@@ -53,6 +53,18 @@ Gate MakeWorldGate(const TrainParts& parts, const Engine& engine) {
       parts.sleep);
 }
 
+// Opens the groups that a plan needs beside the tree. All ranks know the same
+// plans, so all come to the same groups, and refuse a plan together. Who has
+// opened its own waits for the others: a step begins with all groups there.
+absl::Status OpenGroups(GroupTree& groups, const wire::StepPlan& plan) {
+  std::vector<RankBlock> blocks;
+  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    blocks.push_back({micro_batch.first_rank, micro_batch.degree});
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const int opened, groups.Prepare(blocks));
+  return opened == 0 ? absl::OkStatus() : groups.world().Barrier();
+}
+
 }  // namespace
 
 StepLoop::StepLoop(const TrainParts* parts, const TrainingData* data,
@@ -62,7 +74,10 @@ StepLoop::StepLoop(const TrainParts* parts, const TrainingData* data,
       engine_(*engine),
       recorder_(*recorder),
       gate_({MakeWorldGate(*parts, *engine), parts->plans, data, parts->agent,
-             parts->clock, parts->faults}),
+             parts->clock, parts->faults,
+             [groups = engine->groups](const wire::StepPlan& plan) {
+               return OpenGroups(*groups, plan);
+             }}),
       total_steps_(parts->setup.spec.steps) {}
 
 absl::StatusOr<StepsDone> StepLoop::Run() {
@@ -131,9 +146,10 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
                       step);
   }
   const int64_t compute_ns = timer.ElapsedNs();  // waits for a device
-  recorder_.Ran(step, result, *update,
-                {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin),
-                 compute_ns});
+  recorder_.Ran(
+      step, result, *update,
+      {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin), compute_ns},
+      engine_.groups->counters());
   return absl::OkStatus();
 }
 
@@ -142,26 +158,10 @@ absl::StatusOr<StepResult> StepLoop::RunPlan(const NextStep& next) {
   if (engine_.planted != nullptr) {
     engine_.planted->set_armed(parts_.faults.Has(FaultKind::kNotFinite, step));
   }
-  EVENSTEP_RETURN_IF_ERROR(PrepareGroups(*next.plan));
   auto result = engine_.runner->Run(*next.plan, ReaderOf(next.samples));
   if (result.ok()) return result;
   return WithReason(result.status(), ReasonOfEngineError(result.status()),
                     step);
-}
-
-// All ranks know the same plans, so all refuse one together.
-absl::Status StepLoop::PrepareGroups(const wire::StepPlan& plan) {
-  std::vector<RankBlock> blocks;
-  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
-    blocks.push_back({micro_batch.first_rank, micro_batch.degree});
-  }
-  const absl::Status prepared = engine_.groups->Prepare(blocks);
-  if (absl::IsInvalidArgument(prepared)) {
-    return FailureError(FailureReason::kPlanMismatch, plan.step,
-                        absl::StrCat("the plan of step ", plan.step,
-                                     " cannot run: ", prepared.message()));
-  }
-  return WithReason(prepared, ReasonOfEngineError(prepared), plan.step);
 }
 
 absl::Status StepLoop::NotFiniteError(

@@ -44,8 +44,6 @@ class StepLoop {
   absl::StatusOr<NextStep> PassGate(int64_t step);
   // NOT_FINITE comes on all ranks together.
   absl::Status RunStep(const NextStep& next);
-  // Opens the groups that the plan needs beside the tree.
-  absl::Status PrepareGroups(const wire::StepPlan& plan);
   absl::StatusOr<StepResult> RunPlan(const NextStep& next);
   absl::Status NotFiniteError(const wire::StepPlan& plan,
                               absl::string_view what,

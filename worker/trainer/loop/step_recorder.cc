@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,14 @@ int64_t ProcessCpuNs() {
   rusage usage = {};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
   return ToNs(usage.ru_utime) + ToNs(usage.ru_stime);
+}
+
+int64_t PeakActivationBytes(const StepResult& result) {
+  int64_t most = 0;
+  for (const MicroBatchResult& micro_batch : result.micro_batches) {
+    most = std::max(most, micro_batch.activation_bytes);
+  }
+  return most;
 }
 
 void LogProgress(const evenstep::v1::StepReport& report) {
@@ -73,7 +82,8 @@ absl::Status StepRecorder::GateExit(int64_t gate_ns, int plan_lead) {
 }
 
 void StepRecorder::Ran(int64_t step, const StepResult& result,
-                       const UpdateResult& update, const UpdateTime& time) {
+                       const UpdateResult& update, const UpdateTime& time,
+                       const GroupCounters& groups) {
   evenstep::v1::StepReport report;
   report.set_generation(setup_->generation);
   report.set_step(step);
@@ -96,6 +106,12 @@ void StepRecorder::Ran(int64_t step, const StepResult& result,
   report.set_plan_lead(plan_lead_);
   report.set_padded_tokens(result.padded_tokens);
   report.set_peak_tensor_bytes(result.peak_tensor_bytes);
+  report.set_peak_activation_bytes(PeakActivationBytes(result));
+  report.set_groups_live(static_cast<int32_t>(groups.live));
+  report.set_groups_opened(groups.created - groups_.created);
+  report.set_group_opening_ns(
+      absl::ToInt64Nanoseconds(groups.creation_time - groups_.creation_time));
+  groups_ = groups;
   pending_ = std::move(report);
 }
 

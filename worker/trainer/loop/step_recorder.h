@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "evenstep/v1/plan.pb.h"
 #include "wire/step_plan.h"
+#include "worker/trainer/comm/group_pool.h"
 #include "worker/trainer/loop/agent_channel.h"
 #include "worker/trainer/loop/loss_curve.h"
 #include "worker/trainer/loop/trainer_setup.h"
@@ -41,7 +42,7 @@ class StepRecorder {
   absl::Status GateExit(int64_t gate_ns, int plan_lead);
   // The step has run here, and its update is made.
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
-           const UpdateTime& time);
+           const UpdateTime& time, const GroupCounters& groups);
   // Makes the loss curve durable.
   void Finish();
 
@@ -64,6 +65,7 @@ class StepRecorder {
   int64_t gate_exit_cpu_ns_ = 0;
   int64_t gate_ns_ = 0;
   int plan_lead_ = 0;
+  GroupCounters groups_;  // when the last step was reported
   std::optional<evenstep::v1::StepReport> pending_;
   int64_t steps_committed_ = 0;
 };

@@ -218,23 +218,54 @@ TEST(TrainTest, FourRanksAgreeWithOne) {
 }
 
 // Blocks of two ranks that are not aligned, on a world of three.
+std::vector<wire::PlannedMicroBatch> Contiguous(
+    const std::vector<ReportedSample>& samples, int world) {
+  std::vector<wire::PlannedMicroBatch> plan = DealOut(samples, world);
+  for (size_t i = 0; i < plan.size(); ++i) {
+    plan[i].first_rank = static_cast<int>(i % 3) == 2 ? 2 : 1 - i % 2;
+    plan[i].degree = plan[i].first_rank == 2 ? 1 : 2;
+  }
+  return plan;
+}
+
 TEST(TrainTest, ContiguousBlocksAreOpenedBetweenStepsAndChangeNothing) {
-  const Layout contiguous = [](const std::vector<ReportedSample>& samples,
-                               int world) {
-    std::vector<wire::PlannedMicroBatch> plan = DealOut(samples, world);
-    for (size_t i = 0; i < plan.size(); ++i) {
-      plan[i].first_rank = static_cast<int>(i % 3) == 2 ? 2 : 1 - i % 2;
-      plan[i].degree = plan[i].first_rank == 2 ? 1 : 2;
-    }
-    return plan;
-  };
   ThreadedJob alone(1, DealOut, /*steps=*/3);
   alone.Run();
-  ThreadedJob job(3, contiguous, /*steps=*/3);
+  ThreadedJob job(3, Contiguous, /*steps=*/3);
   job.Run();
   ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
   ExpectSameCurve(job.coordinator().Losses(0), alone.coordinator().Losses(0),
                   3);
+}
+
+// Ranks 1 and 2 open their pair in the gate before step 0, and keep it.
+TEST(TrainTest, ReportsSayWhichGroupsWereOpenedForTheStep) {
+  ThreadedJob job(3, Contiguous, /*steps=*/3);
+  job.Run();
+  for (int rank = 0; rank < 3; ++rank) {
+    // Aligned: {0, 1} for ranks 0 and 1, and the world.
+    const int first = rank == 0 ? 2 : rank == 1 ? 3 : 2;
+    for (const v1::ToAgent& message : job.coordinator().messages(rank)) {
+      if (!message.has_step()) continue;
+      const evenstep::v1::StepReport& report = message.step();
+      EXPECT_EQ(report.groups_live(), first) << rank;
+      EXPECT_EQ(report.groups_opened(), report.step() == 0 ? first : 0);
+      EXPECT_EQ(report.group_opening_ns() > 0, report.step() == 0);
+    }
+  }
+}
+
+TEST(TrainTest, APlanOfMoreGroupsThanTheBudgetFailsAllRanksAtTheGate) {
+  ThreadedJob job(3, Contiguous, /*steps=*/3);
+  job.spec.groups_per_rank = 2;
+  job.Run();
+  for (int rank = 0; rank < 3; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kPlanMismatch) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("rank 1 needs 1 groups beside the 2 of its tree"));
+    EXPECT_EQ(job.coordinator().Losses(rank).size(), 0u);
+  }
 }
 
 TEST(TrainTest, RankZeroLeavesWeightsAndTheWholeCurve) {

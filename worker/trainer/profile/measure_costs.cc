@@ -113,7 +113,7 @@ absl::StatusOr<AllToAllPoint> MeasureGather(Communicator& group,
   const int64_t share = bytes / group.size();
   const std::vector<int64_t> counts(group.size(), share);
   const at::Tensor send =
-      at::ones({share}, at::dtype(at::kByte).device(device));
+      at::ones({share}, at::TensorOptions(at::kByte).device(device));
   const at::Tensor recv = at::empty({share * group.size()}, send.options());
   EVENSTEP_ASSIGN_OR_RETURN(
       const CallCost cost,

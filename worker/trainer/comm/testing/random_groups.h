@@ -95,7 +95,7 @@ inline RandomGroupsResult RunRandomGroups(const RandomGroups& setup) {
         const std::vector<RankBlock> blocks = RandomBlocks(setup, random);
         EVENSTEP_ASSIGN_OR_RETURN(const GroupLists lists, shadow->Next(blocks));
         opened += static_cast<int64_t>(lists.open.size());
-        EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks));
+        EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks).status());
         if (tree->counters().live > setup.budget) {
           return absl::InternalError(
               absl::StrCat(tree->counters().live, " groups on rank ", rank));

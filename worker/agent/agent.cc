@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "rpc/channel.h"
-#include "worker/agent/assignment_check.h"
 #include "worker/agent/work_folder.h"
 
 namespace evenstep::agent {
@@ -77,7 +76,11 @@ Agent::Agent(AgentOptions options, ProcessLedger ledger,
                    for (auto& [key, attempt] : attempts_) attempt->KeepAlive();
                  },
              // The coordinator knows that what was not begun is forgotten.
-             .on_lost = [this] { reserved_.clear(); },
+             .on_lost =
+                 [this] {
+                   reserved_.clear();
+                   checking_.clear();
+                 },
              .on_refused =
                  [this](const absl::Status& status) {
                    if (on_refused_) on_refused_(status);
@@ -116,6 +119,7 @@ void Agent::Stop(absl::Duration grace) {
     stream->WaitUntilDone(absl::InfiniteDuration());
   }
   rendezvous_.Shutdown();
+  checks_.Stop(kFarewell);
   loop_.Stop();
   Log(LogLevel::kInfo, "agent_stopped", {{"node", options_.node}});
 }
@@ -177,18 +181,47 @@ void Agent::OnAssignment(const v1::Assignment& assignment) {
   if (attempts_.count(key) > 0) return;  // said again after a reconnect
   // So is this one; an attempt runs once.
   if (absl::c_linear_search(ended_, key)) return ConfirmGone(id);
-  absl::Status allowed = CheckAssignment(assignment, options_.data_root);
-  if (allowed.ok()) allowed = CheckRoom(assignment);
+  const int64_t number = next_check_++;
+  checking_[key] = {assignment, number};
+  // By value: a check that hangs may outlive the agent.
+  checks_.Run([check = options_.check, root = options_.data_root,
+               assignment] { return check(assignment, root); },
+              options_.check_limit,
+              [this, key, number](const absl::Status& allowed) {
+                OnChecked(key, number, allowed);
+              });
+}
+
+void Agent::OnChecked(const AttemptKey& key, int64_t number,
+                      absl::Status allowed) {
+  const auto found = checking_.find(key);
+  // Another stream, or an end, has come meanwhile.
+  if (found == checking_.end() || found->second.number != number) return;
+  const Check check = std::move(found->second);
+  checking_.erase(found);
+  const v1::AttemptId& id = check.assignment.attempt();
+  if (allowed.ok()) allowed = CheckRoom(check.assignment);
+  if (absl::IsDeadlineExceeded(allowed)) {
+    allowed = absl::DeadlineExceededError(
+        absl::StrCat("data source '", check.assignment.spec().data().source(),
+                     "' on node ", options_.node, ": ", allowed.message()));
+  }
   if (!allowed.ok()) return Refuse(id, allowed);
-  reserved_[key] = assignment;
+  reserved_[key] = check.assignment;
   v1::AgentMessage message;
   *message.mutable_ready()->mutable_attempt() = id;
   link_.Send(std::move(message));
+  if (check.begin) OnBegin(id);
 }
 
 void Agent::OnBegin(const v1::AttemptId& id) {
   const AttemptKey key(id.job_id(), id.attempt());
   if (attempts_.count(key) > 0) return;  // said again after a reconnect
+  const auto check = checking_.find(key);
+  if (check != checking_.end()) {
+    check->second.begin = true;
+    return;
+  }
   const auto reserved = reserved_.extract(key);
   if (reserved.empty()) return ConfirmGone(id);
   if (attempts_.empty()) PruneAttemptFolders(options_.work_dir);
@@ -242,6 +275,7 @@ void Agent::OnEnd(const v1::AttemptId& id, const std::string& text) {
     return attempt->End(text, absl::InfiniteDuration());
   }
   reserved_.erase({id.job_id(), id.attempt()});
+  checking_.erase({id.job_id(), id.attempt()});
   ConfirmGone(id);  // the coordinator waits for it, whoever lost the first one
 }
 
@@ -263,6 +297,9 @@ void Agent::EndAll(const std::string& reason, const std::string& text,
                    absl::Duration at_most) {
   for (const auto& [key, assignment] : std::exchange(reserved_, {})) {
     Refuse(assignment.attempt(), absl::UnavailableError(text));
+  }
+  for (const auto& [key, check] : std::exchange(checking_, {})) {
+    Refuse(check.assignment.attempt(), absl::UnavailableError(text));
   }
   for (auto& [key, attempt] : attempts_) {
     attempt->RequestAbandon(-1, reason, text);

@@ -29,6 +29,7 @@
 #include "worker/agent/coordinator_link.h"
 #include "worker/agent/process_ledger.h"
 #include "worker/agent/rendezvous_client.h"
+#include "worker/agent/slow_checks.h"
 
 namespace evenstep::agent {
 
@@ -64,6 +65,7 @@ class Agent {
   v1::AgentHello Hello() const;
   void OnMessage(const v1::CoordinatorMessage& message);
   void OnAssignment(const v1::Assignment& assignment);
+  void OnChecked(const AttemptKey& key, int64_t number, absl::Status allowed);
   void OnBegin(const v1::AttemptId& id);
   absl::Status CheckRoom(const v1::Assignment& assignment) const;
   void Refuse(const v1::AttemptId& id, const absl::Status& why);
@@ -87,7 +89,16 @@ class Agent {
   EventLoop loop_{"agent-loop"};  // stopped before anything below is destroyed
   RendezvousClient rendezvous_;
   CoordinatorLink link_;
+  SlowChecks checks_{&loop_};  // of data, whose file system may hang
   std::map<AttemptKey, std::shared_ptr<Attempt>> attempts_;  // on the loop
+  // Assignments that are being looked at. As reserved_.
+  struct Check {
+    v1::Assignment assignment;
+    int64_t number = 0;
+    bool begin = false;  // the word to begin has come
+  };
+  std::map<AttemptKey, Check> checking_;  // on the loop
+  int64_t next_check_ = 1;                // on the loop
   // Taken and not begun: forgotten when the stream ends. On the loop.
   std::map<AttemptKey, v1::Assignment> reserved_;
   std::deque<AttemptKey> ended_;  // the newest; on the loop

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
 #include "base/status_macros.h"
+#include "worker/agent/assignment_check.h"
 
 namespace evenstep::agent {
 namespace {
@@ -89,6 +90,7 @@ void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
 }
 
 absl::Status CompleteAgentOptions(AgentOptions* options) {
+  if (options->check == nullptr) options->check = CheckAssignment;
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("work-dir", &options->work_dir));
   FillDefaults(options);
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("output-root", &options->output_root));

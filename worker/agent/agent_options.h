@@ -4,16 +4,22 @@
 // Settings of one agent, as the daemon's flags give them or `evenstep local`
 // fills them in. Plain data.
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "evenstep/v1/agent.pb.h"
 
 namespace evenstep {
 class ConfigTable;
 }  // namespace evenstep
 
 namespace evenstep::agent {
+
+// What an agent demands of an assignment (assignment_check.h).
+using AssignmentCheck = std::function<absl::Status(
+    const v1::Assignment& assignment, const std::string& data_root)>;
 
 struct AgentOptions {
   std::string coordinator = "127.0.0.1:7070";
@@ -28,6 +34,9 @@ struct AgentOptions {
   std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
   int log_lines_per_second = 1000;             // of one trainer, sent on
   absl::Duration shutdown_grace = absl::Seconds(10);
+  // No flags: for tests. Null: CheckAssignment.
+  AssignmentCheck check;
+  absl::Duration check_limit = absl::Seconds(10);
 };
 
 // Adds every setting above to a table of flags.

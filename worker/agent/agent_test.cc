@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/agent/agent_fixture.h"
@@ -107,6 +108,32 @@ TEST_F(AgentTest, NothingStartsBeforeTheWordToBegin) {
   SendBegin();
   EXPECT_TRUE(coordinator_.Await(IsStarted));
   EXPECT_EQ(Pids().size(), 1u);
+}
+
+// As when the data's file system is gone.
+TEST_F(AgentTest, ACheckThatHangsStopsNoHeartbeatAndIsRefusedAtItsLimit) {
+  const auto looks_again = std::make_shared<absl::Notification>();
+  AgentOptions options = Options();
+  options.check_limit = absl::Milliseconds(100);
+  options.check = [looks_again](const v1::Assignment&, const std::string&) {
+    looks_again->WaitForNotification();
+    return absl::OkStatus();
+  };
+  auto agent = Agent::Start(options);
+  ASSERT_TRUE(agent.ok()) << agent.status();
+  agent_ = *std::move(agent);
+  ASSERT_TRUE(coordinator_.Await(IsHello));
+  Reserve("finish", 1);
+  EXPECT_TRUE(coordinator_.Await(
+      [](const v1::AgentMessage& m) { return m.has_heartbeat(); }, 3));
+  EXPECT_TRUE(coordinator_.Await(IsEnded));
+  EXPECT_TRUE(coordinator_.Await([](const v1::AgentMessage& m) {
+    return m.abandon().reason() == "START_FAILED" &&
+           absl::StrContains(m.abandon().message(), "no answer within 100ms");
+  }));
+  EXPECT_FALSE(coordinator_.Await(IsReady, 1, absl::ZeroDuration()));
+  agent_ = nullptr;  // waits for the hung check for a while, and no longer
+  looks_again->Notify();
 }
 
 TEST_F(AgentTest, WhatWasOnlyTakenIsForgottenWithItsStream) {

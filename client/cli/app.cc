@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "client/cli/commands.h"
+#include "client/cli/examples.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
 #include "client/cli/profile_command.h"
@@ -24,64 +25,6 @@ namespace evenstep::cli {
 namespace {
 
 using Runner = std::function<ExitCode()>;
-
-constexpr char kExamples[] = R"(Examples:
-  evenstep local --data text:/usr/include     train a small model here and now
-  evenstep plan --lengths wikipedia --gpus 64 compare policies, no GPU needed
-  evenstep submit job.yaml                    train on a cluster, and wait
-  evenstep submit job.yaml --set steps=500 --no-wait
-  evenstep logs -f JOB                        follow what the ranks say
-
-Exit codes: 0 ok, 1 the job failed, 2 wrong usage, 3 no coordinator answers,
-4 no such job, 5 refused, 6 another error (the service's own, or stdout cannot
-be written), 124 wait timed out, 130 interrupted.
-
-Progress counts the steps done. A step's own number, in logs, describe and
-loss.csv, counts from 0: the first one is step 0.)";
-
-constexpr char kSubmitExamples[] = R"(Examples:
-  evenstep submit job.yaml
-  evenstep submit --preset tiny --set data.source=text:/data/books --no-wait
-  id=$(evenstep submit job.yaml --no-wait) && evenstep wait "$id"
-
-The first line on stdout is the job's id, printed as soon as the job is stored.
-Ctrl-C detaches; the job goes on.)";
-
-constexpr char kLocalExamples[] = R"(Examples:
-  evenstep local --data text:/usr/include
-  evenstep local --data ~/notes --steps 200 --output notes-model
-  evenstep local job.yaml --ranks 2 --policy static
-  evenstep local --data text:. --set data.max_length=8192
-
-Leaves model.safetensors, loss.csv, summary.json, job.yaml and logs/ in the
-output folder. Ctrl-C stops the job after the step that runs now.)";
-
-constexpr char kPlanExamples[] = R"(Examples:
-  evenstep plan --lengths wikipedia --gpus 64
-  evenstep plan --lengths lengths.txt --gpus 64 --report plan.html
-  evenstep plan --data text:/data/books --samples 64 --gpus 8 --policy even
-  evenstep plan --lengths long --gpus-per-node 7,8 --sync per_round -o json
-  evenstep plan --lengths - --gpus 8 --costs flexsp-7b-a100 --show-plan <lengths
-
-Times are predictions of a cost model. Exit code 5: no policy has a plan; the
-reason says what would make one.)";
-constexpr char kProfileExamples[] = R"(Examples:
-  evenstep profile job.yaml                    store costs of the job's model
-  evenstep local job.yaml --costs profile      plan with them
-  evenstep profile --preset small --out small-profile.yaml
-  evenstep submit job.yaml --set costs=small-profile.yaml
-
-A profile holds for its model, device, software and precision: a job that runs
-elsewhere refuses it and says both keys.)";
-
-constexpr char kWaitExamples[] = R"(Examples:
-  evenstep wait JOB
-  evenstep wait JOB --timeout 30m      exit code 124 when it takes longer)";
-
-constexpr char kLogsExamples[] = R"(Examples:
-  evenstep logs JOB
-  evenstep logs -f JOB                 goes on until the job has ended
-  evenstep logs JOB --rank 0 -o json)";
 
 std::string CheckDuration(const std::string& text) {
   absl::Duration duration;

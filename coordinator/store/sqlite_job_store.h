@@ -21,9 +21,6 @@
 
 namespace evenstep::coordinator {
 
-// Version that this program writes. Files of newer versions are refused.
-inline constexpr int kStoreVersion = 2;
-
 class SqliteJobStore : public JobStore {
  public:
   // DATA_LOSS: the file is damaged. FAILED_PRECONDITION: written by a newer

@@ -23,6 +23,7 @@ CHECKS = [
     ("cuda.sh", 600, "fetches 200 MB where there is no CUDA toolkit"),
     ("asan.sh", 900, "has not yet been run to its end"),
     ("tsan.sh", 900, "has not yet been run to its end"),
+    ("asan_torch.sh", 1200, "has not yet been run to its end"),
     ("tidy.sh", 900, "has not yet been run to its end"),
 ]
 

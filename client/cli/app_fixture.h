@@ -65,6 +65,10 @@ inline client::StepSummary Step(int64_t step, double loss) {
   summary.highest_degree = 2;
   summary.slowest_cpu_seconds = 0.5;
   summary.mean_cpu_seconds = 0.4375;
+  summary.predicted_activation_bytes = 13 << 18;
+  summary.peak_activation_bytes = 3 << 20;
+  summary.peak_tensor_bytes = 8 << 20;
+  summary.groups_live = 1;
   return summary;
 }
 

@@ -95,9 +95,14 @@ def cli_page():
     block = overview.split("Subcommands:")[1].split("\n\n")[0]
     commands = re.findall(r"^  (\w+) ", block, re.MULTILINE)
     assert len(commands) > 5, overview
-    pages = [section("evenstep"),
-             *(section("evenstep", command) for command in commands),
-             section("evenstep-coordinator"), section("evenstep-worker")]
+    pages = [section("evenstep")]
+    for command in commands:
+        pages.append(section("evenstep", command))
+        for inner in help_of("evenstep", command).split("Subcommands:")[1:]:
+            names = re.findall(r"^  (\w+) ", inner.split("\n\n")[0],
+                               re.MULTILINE)
+            pages += [section("evenstep", command, name) for name in names]
+    pages += [section("evenstep-coordinator"), section("evenstep-worker")]
     return f"# Commands and flags\n\n{NOTE}" + "\n".join(pages)
 
 

@@ -21,7 +21,8 @@ enum class OnTooLong { kFail, kTruncate, kSkip };
 enum class OnBadSample { kFail, kSkip };
 
 struct DatasetOptions {
-  std::string source;  // "text:PATH": folder, glob or JSONL
+  std::string source;     // one of data/source_kind.h, such as "text:PATH"
+  std::string tokenizer;  // of text: a SentencePiece model; empty: bytes
   int64_t max_length = 0;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
@@ -63,11 +64,14 @@ class Dataset {
   virtual std::string Name(int64_t document) const {
     return "document " + std::to_string(document);
   }
+  // Tokens are below this; 0: only reading a document shows.
+  virtual int64_t Vocab() const { return kByteVocab; }
   // DATA_LOSS naming the file when it changed or vanished since indexing.
   virtual absl::StatusOr<SampleTokens> Read(int64_t document) const = 0;
 };
 
-// INVALID_ARGUMENT: unknown kind of source; NOT_FOUND: no such path;
+// INVALID_ARGUMENT: unknown kind of source, no sound file of a kind; NOT_FOUND:
+// no such path;
 // FAILED_PRECONDITION: a document breaks a rule with `fail`, or none is left.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     const DatasetOptions& options);

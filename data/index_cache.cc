@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/atomic_file.h"
 #include "base/fnv1a.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "data/build_index.h"
 
 namespace evenstep::data {
 namespace {
@@ -25,6 +25,7 @@ std::string CacheFileName(const FileList& list, const DatasetOptions& options) {
   Fnv1a64 hash;
   hash.AddString(root.string());
   hash.AddString(options.source);
+  hash.AddString(options.tokenizer);
   hash.AddInt(options.max_length);
   hash.AddInt(static_cast<int64_t>(options.on_too_long));
   hash.AddInt(static_cast<int64_t>(options.on_bad_sample));
@@ -79,21 +80,53 @@ void Store(const std::vector<std::string>& folders, const std::string& name,
   Log(LogLevel::kWarning, "length_index_not_cached", {{"reason", status}});
 }
 
-}  // namespace
-
-absl::StatusOr<LengthIndex> LoadOrBuildIndex(const FileList& list,
-                                             const DatasetOptions& options) {
+absl::StatusOr<LengthIndex> Build(
+    const FileList& list, const DatasetOptions& options, uint64_t tokenizer_key,
+    const std::function<absl::Status(IndexBuilder&)>& scan) {
   const std::string name = CacheFileName(list, options);
   const std::vector<std::string> folders = CacheFolders(list, options);
-  const uint64_t listing_key = ListingKey(list, options);
+  const uint64_t listing_key = ListingKey(list, options, tokenizer_key);
   for (const std::string& folder : folders) {
     std::optional<LengthIndex> cached =
         Load(absl::StrCat(folder, "/", name), listing_key);
     if (cached.has_value()) return *std::move(cached);
   }
-  EVENSTEP_ASSIGN_OR_RETURN(std::string bytes, BuildIndex(list, options));
+  IndexBuilder builder(options, tokenizer_key);
+  EVENSTEP_RETURN_IF_ERROR(scan(builder));
+  EVENSTEP_ASSIGN_OR_RETURN(std::string bytes,
+                            std::move(builder).Finish(listing_key));
   Store(folders, name, bytes);
   return LengthIndex::FromBytes(std::move(bytes));
+}
+
+void LogIndex(const FileList& list, const LengthIndex& index,
+              const DatasetOptions& options) {
+  const DatasetSummary summary = index.summary();
+  Log(LogLevel::kInfo, "data_indexed",
+      {{"source", options.source},
+       {"files", list.files.size()},
+       {"links_left_out", list.num_links},
+       {"samples", summary.num_samples},
+       {"too_long", summary.num_too_long},
+       {"bad", summary.num_bad},
+       {"truncated", summary.num_truncated},
+       {"longest", summary.longest},
+       {"tokens", summary.total_tokens},
+       {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
+  for (const absl::string_view note :
+       absl::StrSplit(index.notes(), '\n', absl::SkipEmpty())) {
+    Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<LengthIndex> LoadOrBuildIndex(
+    const FileList& list, const DatasetOptions& options, uint64_t tokenizer_key,
+    const std::function<absl::Status(IndexBuilder&)>& scan) {
+  absl::StatusOr<LengthIndex> index = Build(list, options, tokenizer_key, scan);
+  if (index.ok()) LogIndex(list, *index, options);
+  return index;
 }
 
 }  // namespace evenstep::data

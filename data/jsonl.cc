@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/status_macros.h"
 #include "base/unique_fd.h"
 
 namespace evenstep::data {
@@ -73,29 +75,104 @@ class LineCutter {
   int64_t offset_ = 0;
 };
 
+using Json = nlohmann::json;
+
+absl::Status NoString(absl::string_view field) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("field `", field, "` is not a string"));
+}
+
+absl::StatusOr<std::string> TakeString(Json* object, const char* field) {
+  const auto found = object->find(field);
+  if (found == object->end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("object has no field `", field, "`"));
+  }
+  if (!found->is_string()) return NoString(field);
+  return std::move(found->get_ref<std::string&>());
+}
+
+absl::StatusOr<TextDocument> FromPrompt(Json* object) {
+  const char* const answer =
+      object->contains("completion") ? "completion" : "response";
+  TextDocument document(2);
+  document[0].loss = Loss::kMasked;
+  document[1].ends = true;
+  EVENSTEP_ASSIGN_OR_RETURN(document[0].text, TakeString(object, "prompt"));
+  EVENSTEP_ASSIGN_OR_RETURN(document[1].text, TakeString(object, answer));
+  if (document[0].text.empty() && document[1].text.empty()) {
+    return absl::InvalidArgumentError("empty");
+  }
+  return document;
+}
+
+// What is masked joins the masked part before it.
+void AddMasked(absl::string_view text, TextDocument* document) {
+  if (document->empty() || document->back().loss == Loss::kTrained) {
+    document->push_back({"", Loss::kMasked, false});
+  }
+  absl::StrAppend(&document->back().text, text);
+}
+
+absl::Status AddMessage(Json* message, TextDocument* document) {
+  if (!message->is_object()) {
+    return absl::InvalidArgumentError("a message is not a JSON object");
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string role,
+                            TakeString(message, "role"));
+  EVENSTEP_ASSIGN_OR_RETURN(std::string content,
+                            TakeString(message, "content"));
+  AddMasked(absl::StrCat("<|", role, "|>\n"), document);
+  if (role == "assistant") {
+    document->push_back({std::move(content), Loss::kTrained, true});
+  } else {
+    AddMasked(absl::StrCat(content, "\n"), document);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TextDocument> FromMessages(Json* messages) {
+  if (!messages->is_array()) {
+    return absl::InvalidArgumentError("field `messages` is not a list");
+  }
+  if (messages->empty()) return absl::InvalidArgumentError("empty");
+  TextDocument document;
+  for (Json& message : *messages) {
+    EVENSTEP_RETURN_IF_ERROR(AddMessage(&message, &document));
+  }
+  document.back().ends = true;
+  return document;
+}
+
+absl::StatusOr<TextDocument> FromObject(Json* object) {
+  if (object->contains("text")) {
+    EVENSTEP_ASSIGN_OR_RETURN(std::string text, TakeString(object, "text"));
+    if (text.empty()) return absl::InvalidArgumentError("empty");
+    return TextDocument{{std::move(text), Loss::kTrained, true}};
+  }
+  if (object->contains("messages"))
+    return FromMessages(&object->at("messages"));
+  if (object->contains("prompt")) return FromPrompt(object);
+  return absl::InvalidArgumentError(
+      "object has no field `text`, `messages` or `prompt`");
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> ParseJsonText(absl::string_view line) {
+absl::StatusOr<TextDocument> ParseJsonDocument(absl::string_view line) {
   if (line.empty() || line.size() > kMaxJsonLineBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "line is empty or longer than ", kMaxJsonLineBytes, " bytes"));
   }
-  nlohmann::json object = nlohmann::json::parse(
-      line.begin(), line.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
+  Json object = Json::parse(line.begin(), line.end(), /*cb=*/nullptr,
+                            /*allow_exceptions=*/false);
   if (object.is_discarded()) {
     return absl::InvalidArgumentError("line is not JSON");
   }
   if (!object.is_object()) {
     return absl::InvalidArgumentError("line is not a JSON object");
   }
-  const auto text = object.find("text");
-  if (text == object.end()) {
-    return absl::InvalidArgumentError("object has no field `text`");
-  }
-  if (!text->is_string()) {
-    return absl::InvalidArgumentError("field `text` is not a string");
-  }
-  return std::move(text->get_ref<std::string&>());
+  return FromObject(&object);
 }
 
 absl::Status ScanJsonLines(const std::string& path,

@@ -17,10 +17,49 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// "[text]" trained, "(text)" masked; a dot where an end token follows.
+std::string Shown(const TextDocument& document) {
+  std::string shown;
+  for (const TextPart& part : document) {
+    const bool trained = part.loss == Loss::kTrained;
+    absl::StrAppend(&shown, trained ? "[" : "(", part.text,
+                    part.ends ? "." : "", trained ? "]" : ")");
+  }
+  return shown;
+}
+
+std::string Parsed(absl::string_view line) {
+  const auto document = ParseJsonDocument(line);
+  return document.ok() ? Shown(*document)
+                       : std::string(document.status().message());
+}
+
 TEST(JsonlTest, TextIsTakenWithItsEscapes) {
-  EXPECT_EQ(*ParseJsonText(R"({"id": 1, "text": "a\n\u00e9\u0000b"})"),
-            std::string("a\n\xc3\xa9\0b", 6));
-  EXPECT_EQ(*ParseJsonText("{\"text\": \"\"}\r"), "");
+  EXPECT_EQ(Parsed(R"({"id": 1, "text": "a\n\u00e9\u0000b"})"),
+            std::string("[a\n\xc3\xa9\0b.]", 9));
+  EXPECT_EQ(Parsed("{\"text\": \"x\", \"prompt\": 1}\r"), "[x.]");
+}
+
+TEST(JsonlTest, PromptIsMaskedAndCompletionTrained) {
+  EXPECT_EQ(Parsed(R"({"prompt": "1+1=", "completion": "2"})"), "(1+1=)[2.]");
+  EXPECT_EQ(Parsed(R"({"prompt": "1+1=", "response": "2"})"), "(1+1=)[2.]");
+  EXPECT_EQ(Parsed(R"({"prompt": "a", "completion": ""})"), "(a)[.]");
+}
+
+TEST(JsonlTest, OnlyAnswersOfTheAssistantAreTrained) {
+  EXPECT_EQ(Parsed(R"({"messages": [
+      {"role": "system", "content": "Be brief."},
+      {"role": "user", "content": "Hi"},
+      {"role": "assistant", "content": "Hello"},
+      {"role": "user", "content": "Bye"},
+      {"role": "assistant", "content": "See you"}]})"),
+            "(<|system|>\nBe brief.\n<|user|>\nHi\n<|assistant|>\n)[Hello.]"
+            "(<|user|>\nBye\n<|assistant|>\n)[See you.]");
+}
+
+TEST(JsonlTest, AChatWithoutAnAnswerIsAllMasked) {
+  EXPECT_EQ(Parsed(R"({"messages": [{"role": "user", "content": "Hi"}]})"),
+            "(<|user|>\nHi\n.)");
 }
 
 TEST(JsonlTest, EveryOtherLineIsRefusedWithTheReason) {
@@ -34,22 +73,34 @@ TEST(JsonlTest, EveryOtherLineIsRefusedWithTheReason) {
       {"{\"text\": \"\xff\"}", "not JSON"},
       {"[1]", "not a JSON object"},
       {"\"text\"", "not a JSON object"},
-      {"{\"txt\": \"a\"}", "no field `text`"},
-      {"{\"text\": 3}", "not a string"},
-      {"{\"text\": null}", "not a string"},
+      {"{\"txt\": \"a\"}", "no field `text`, `messages` or `prompt`"},
+      {"{\"text\": 3}", "`text` is not a string"},
+      {"{\"text\": null}", "`text` is not a string"},
+      {"{\"text\": \"\"}", "empty"},
+      {"{\"prompt\": \"a\"}", "no field `response`"},
+      {"{\"prompt\": 1, \"completion\": \"a\"}", "`prompt` is not a string"},
+      {"{\"prompt\": \"\", \"completion\": \"\"}", "empty"},
+      {"{\"messages\": {}}", "`messages` is not a list"},
+      {"{\"messages\": []}", "empty"},
+      {"{\"messages\": [1]}", "message is not a JSON object"},
+      {"{\"messages\": [{\"content\": \"a\"}]}", "no field `role`"},
+      {"{\"messages\": [{\"role\": \"user\", \"content\": null}]}",
+       "`content` is not a string"},
   };
   for (const auto& one : cases) {
-    const auto text = ParseJsonText(one.line);
-    EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(text.status().message()), HasSubstr(one.reason));
+    const auto document = ParseJsonDocument(one.line);
+    EXPECT_EQ(document.status().code(), absl::StatusCode::kInvalidArgument)
+        << one.line;
+    EXPECT_THAT(std::string(document.status().message()),
+                HasSubstr(one.reason));
   }
 }
 
 TEST(JsonlTest, DeepNestingIsNoStackOverflow) {
   const std::string deep(1000000, '[');
-  EXPECT_FALSE(ParseJsonText(deep).ok());
-  EXPECT_TRUE(ParseJsonText(absl::StrCat("{\"text\":\"a\",\"x\":", deep,
-                                         std::string(1000000, ']'), "}"))
+  EXPECT_FALSE(ParseJsonDocument(deep).ok());
+  EXPECT_TRUE(ParseJsonDocument(absl::StrCat("{\"text\":\"a\",\"x\":", deep,
+                                             std::string(1000000, ']'), "}"))
                   .ok());
 }
 
@@ -95,7 +146,7 @@ TEST(JsonlTest, RandomAndDamagedLinesNeverCrash) {
     for (int flips = random() % 4; flips > 0 && !damaged.empty(); --flips) {
       damaged[random() % damaged.size()] = static_cast<char>(random() % 256);
     }
-    ParseJsonText(damaged).status().IgnoreError();
+    ParseJsonDocument(damaged).status().IgnoreError();
   }
 }
 

@@ -19,7 +19,7 @@
 namespace evenstep::data {
 namespace {
 
-static_assert(sizeof(IndexedDocument) == 48 && sizeof(IndexedFile) == 32 &&
+static_assert(sizeof(IndexedDocument) == 56 && sizeof(IndexedFile) == 32 &&
                   sizeof(IndexHeader) == 104,
               "rows have no holes");
 
@@ -158,8 +158,8 @@ bool LengthIndex::IsSound(const IndexedDocument& document) const {
   return document.offset >= 0 && document.offset <= file_bytes &&
          document.bytes >= 1 &&
          document.bytes <= file_bytes - document.offset &&
-         document.text_bytes >= 1 && document.length >= 1 &&
-         document.length - 1 <= document.text_bytes;
+         document.length >= 1 && document.length <= document.num_tokens &&
+         document.num_trained >= 0 && document.num_trained <= document.length;
 }
 
 DatasetSummary LengthIndex::summary() const {

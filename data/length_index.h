@@ -6,7 +6,7 @@
 // BuildIndex, kept by index_cache.h, read by the data set. Immutable once
 // opened, so safe to share between threads.
 //
-// Bytes, version 1, all integers little-endian and 8 bytes unless said
+// Bytes, version 2, all integers little-endian and 8 bytes unless said
 // otherwise: IndexHeader, then num_documents IndexedDocument rows, then
 // num_files IndexedFile rows, then the names of the files one after the other,
 // then notes on bad documents, each ended by a newline. header.checksum is
@@ -29,12 +29,13 @@ static_assert(std::endian::native == std::endian::little,
               "the index is mapped as it stands on disk");
 
 struct IndexedDocument {
-  int64_t file = 0;        // row of its file
-  int64_t line = 0;        // from 1 in a JSONL file; 0: the whole file
-  int64_t offset = 0;      // of its bytes in the file
-  int64_t bytes = 0;       // its bytes in the file
-  int64_t text_bytes = 0;  // bytes of the document itself
-  int64_t length = 0;      // tokens, after truncation
+  int64_t file = 0;         // row of its file
+  int64_t number = 0;       // in its file, from 1; 0: it is the whole file
+  int64_t offset = 0;       // of its bytes in the file
+  int64_t bytes = 0;        // its bytes in the file
+  int64_t num_tokens = 0;   // before truncation
+  int64_t length = 0;       // tokens, after truncation
+  int64_t num_trained = 0;  // of these, those that have a loss
 };
 
 struct IndexedFile {
@@ -45,7 +46,7 @@ struct IndexedFile {
 };
 
 struct IndexHeader {
-  char magic[8] = {'E', 'V', 'N', 'I', 'D', 'X', '0', '1'};
+  char magic[8] = {'E', 'V', 'N', 'I', 'D', 'X', '0', '2'};
   uint64_t listing_key = 0;  // of the files and settings it was made from
   uint64_t content_key = 0;  // DatasetSummary::content_key
   int64_t num_documents = 0;

@@ -23,8 +23,9 @@ IndexContent Content() {
   content.header.num_bad = 2;
   content.files = {{0, 5, 100, 7}, {5, 7, 50, 8}};
   content.names = "a.txtb.jsonl";
-  content.documents = {
-      {0, 0, 0, 100, 100, 101}, {1, 1, 0, 20, 9, 10}, {1, 2, 21, 29, 18, 12}};
+  content.documents = {{0, 0, 0, 100, 101, 101, 100},
+                       {1, 1, 0, 20, 10, 10, 3},
+                       {1, 2, 21, 29, 19, 12, 0}};
   content.notes = "x: empty\ny: not JSON\n";
   return content;
 }
@@ -80,7 +81,7 @@ TEST(LengthIndexTest, EveryFlippedBitIsRefused) {
 
 TEST(LengthIndexTest, OtherVersionIsRefusedByName) {
   std::string bytes = SerializeIndex(Content());
-  bytes[7] = '2';
+  bytes[7] = '3';
   EXPECT_THAT(LengthIndex::FromBytes(bytes).status().ToString(),
               HasSubstr("another version"));
 }
@@ -98,6 +99,8 @@ TEST(LengthIndexTest, RowsOutOfRangeAreRefusedThoughTheChecksumFits) {
       [](IndexContent& c) { c.documents[1].bytes = INT64_MAX; },
       [](IndexContent& c) { c.documents[0].length = 102; },
       [](IndexContent& c) { c.documents[0].length = 0; },
+      [](IndexContent& c) { c.documents[0].num_trained = 102; },
+      [](IndexContent& c) { c.documents[0].num_trained = -1; },
       [](IndexContent& c) { c.files[1].name_bytes = 8; },
       [](IndexContent& c) { c.files[1].name_offset = 13; },
       [](IndexContent& c) { c.files[1].name_offset = -1; },

@@ -1,83 +1,114 @@
-// `text:` data: documents as bytes. A document of n bytes is n tokens and an
-// end token; every token but the last has the next one as its target.
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "data/text_dataset.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/atomic_file.h"
-#include "base/log.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
-#include "data/dataset.h"
 #include "data/file_list.h"
 #include "data/index_cache.h"
+#include "data/indexed_file.h"
 #include "data/jsonl.h"
+#include "data/tokenizer.h"
 
 namespace evenstep::data {
 namespace {
 
-absl::Status Changed(absl::string_view path, absl::string_view how) {
-  return absl::DataLossError(absl::StrCat(
-      path, " ", how, " since it was indexed; start the job again"));
-}
+// Of a file that is one document and has to be read to count its pieces.
+constexpr int64_t kMaxTokenizedBytes = kMaxJsonLineBytes;
 
-absl::Status CheckUnchanged(int fd, const std::string& path,
-                            const IndexedFile& file) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "cannot stat", path);
-  const int64_t mtime_ns =
-      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  if (!S_ISREG(info.st_mode)) return Changed(path, "became another thing");
-  if (info.st_size != file.bytes) {
-    return Changed(path, absl::StrCat("went from ", file.bytes, " to ",
-                                      info.st_size, " bytes"));
-  }
-  if (mtime_ns != file.mtime_ns) return Changed(path, "was written");
-  return absl::OkStatus();
-}
+// Walks the listed files and measures their documents.
+class TextScan {
+ public:
+  TextScan(const FileList& list, const DatasetOptions& options,
+           const Tokenizer& tokenizer, IndexBuilder* builder)
+      : list_(list),
+        options_(options),
+        tokenizer_(tokenizer),
+        builder_(builder) {}
 
-absl::StatusOr<std::string> ReadRange(int fd, const std::string& path,
-                                      int64_t offset, int64_t bytes) {
-  std::string content(static_cast<size_t>(bytes), '\0');
-  size_t got = 0;
-  while (got < content.size()) {
-    const ssize_t n = pread(fd, content.data() + got, content.size() - got,
-                            static_cast<off_t>(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "cannot read", path);
-    if (n == 0) return Changed(path, "became shorter");
-    got += static_cast<size_t>(n);
+  void Run() {
+    for (const ListedFile& file : list_.files) AddFile(file);
   }
-  return content;
-}
 
-// `length` tokens of the document, which has `length` - 1 bytes or more.
-SampleTokens Tokenize(absl::string_view text, int64_t length) {
-  SampleTokens sample;
-  sample.tokens.reserve(length);
-  const auto num_bytes = std::min<int64_t>(length, text.size());
-  for (const char c : text.substr(0, num_bytes)) {
-    sample.tokens.push_back(static_cast<unsigned char>(c));
+ private:
+  void AddFile(const ListedFile& file) {
+    builder_->AddFile(file);
+    if (!file.problem.empty()) {
+      builder_->AddBad(file.name, file.problem);
+    } else if (absl::EndsWith(file.name, ".jsonl")) {
+      AddJsonLines(file);
+    } else if (file.bytes == 0) {
+      builder_->AddBad(file.name, "empty");
+    } else if (tokenizer_.is_bytes()) {
+      // Its size says it all.
+      builder_->AddDocument(
+          file.name, Whole(file),
+          {file.bytes + 1, std::min(file.bytes, options_.max_length - 1)});
+    } else {
+      AddTokenized(file);
+    }
   }
-  if (num_bytes < length) sample.tokens.push_back(kEndToken);
-  sample.targets.assign(sample.tokens.begin() + 1, sample.tokens.end());
-  sample.targets.push_back(kIgnoredTarget);
-  return sample;
-}
+
+  static IndexedDocument Whole(const ListedFile& file) {
+    IndexedDocument place;
+    place.bytes = file.bytes;
+    return place;
+  }
+
+  void AddTokenized(const ListedFile& file) {
+    auto text = ReadWholeFile(absl::StrCat(list_.root, "/", file.name),
+                              kMaxTokenizedBytes);
+    if (!text.ok()) return builder_->AddBad(file.name, text.status().message());
+    builder_->AddContent(*text);
+    Measure(file.name, Whole(file), {{*std::move(text), Loss::kTrained, true}});
+  }
+
+  void AddJsonLines(const ListedFile& file) {
+    const absl::Status status =
+        ScanJsonLines(absl::StrCat(list_.root, "/", file.name),
+                      [&](const JsonLine& line) { AddJsonLine(file, line); });
+    if (!status.ok()) builder_->AddBad(file.name, status.message());
+  }
+
+  void AddJsonLine(const ListedFile& file, const JsonLine& line) {
+    const std::string name = absl::StrCat(file.name, ":", line.number);
+    const absl::StatusOr<TextDocument> document =
+        ParseJsonDocument(line.content);
+    if (!document.ok()) {
+      return builder_->AddBad(name, document.status().message());
+    }
+    builder_->AddContent(line.content);
+    IndexedDocument place;
+    place.number = line.number;
+    place.offset = line.offset;
+    place.bytes = line.bytes;
+    Measure(name, place, *document);
+  }
+
+  void Measure(const std::string& name, const IndexedDocument& place,
+               const TextDocument& document) {
+    const auto size =
+        MeasureDocument(document, tokenizer_, options_.max_length);
+    if (!size.ok()) return builder_->AddBad(name, size.status().message());
+    builder_->AddDocument(name, place, *size);
+  }
+
+  const FileList& list_;
+  const DatasetOptions& options_;
+  const Tokenizer& tokenizer_;
+  IndexBuilder* const builder_;
+};
 
 class TextDataset : public Dataset {
  public:
-  TextDataset(std::string root, LengthIndex index)
+  TextDataset(std::string root, std::unique_ptr<Tokenizer> tokenizer,
+              LengthIndex index)
       : root_(std::move(root)),
+        tokenizer_(std::move(tokenizer)),
         index_(std::move(index)),
         summary_(index_.summary()) {}
 
@@ -86,97 +117,83 @@ class TextDataset : public Dataset {
     return index_.document(document).length;
   }
   int64_t TrainedTokens(int64_t document) const override {
-    return index_.document(document).length - 1;
+    return index_.document(document).num_trained;
   }
   std::string Name(int64_t document) const override {
     const IndexedDocument& row = index_.document(document);
-    const std::string path =
-        absl::StrCat(root_, "/", index_.file_name(row.file));
-    return row.line == 0 ? path : absl::StrCat(path, ":", row.line);
+    return row.number == 0 ? Path(row)
+                           : absl::StrCat(Path(row), ":", row.number);
   }
+  int64_t Vocab() const override { return tokenizer_->vocab(); }
 
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
-    if (document < 0 || document >= summary_.num_samples) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("document ", document, " of ", summary_.num_samples));
-    }
+    EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary_.num_samples));
     const IndexedDocument& row = index_.document(document);
-    EVENSTEP_ASSIGN_OR_RETURN(const std::string text, ReadText(row));
-    return Tokenize(text, row.length);
+    EVENSTEP_ASSIGN_OR_RETURN(const std::string bytes,
+                              ReadIndexedBytes(Path(row), index_.file(row.file),
+                                               row.offset, BytesToRead(row)));
+    EVENSTEP_ASSIGN_OR_RETURN(const TextDocument text, Parse(row, bytes));
+    EVENSTEP_ASSIGN_OR_RETURN(SampleTokens sample,
+                              EncodeDocument(text, *tokenizer_, row.length));
+    if (static_cast<int64_t>(sample.tokens.size()) != row.length) {
+      return ChangedSinceIndexing(Name(document), "changed");
+    }
+    return sample;
   }
 
  private:
-  // The document, or as much of it as its length needs.
-  absl::StatusOr<std::string> ReadText(const IndexedDocument& row) const {
-    const std::string path =
-        absl::StrCat(root_, "/", index_.file_name(row.file));
-    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!fd.valid()) {
-      return Changed(
-          path, absl::StrCat("cannot be opened (", std::strerror(errno), ")"));
-    }
-    EVENSTEP_RETURN_IF_ERROR(
-        CheckUnchanged(fd.get(), path, index_.file(row.file)));
-    if (row.line == 0) {
-      return ReadRange(fd.get(), path, row.offset,
-                       std::min(row.bytes, row.length));
-    }
-    EVENSTEP_ASSIGN_OR_RETURN(const std::string line,
-                              ReadRange(fd.get(), path, row.offset, row.bytes));
-    absl::StatusOr<std::string> text = ParseJsonText(line);
-    if (!text.ok() || static_cast<int64_t>(text->size()) != row.text_bytes) {
-      return Changed(absl::StrCat(path, ":", row.line), "changed");
-    }
-    return text;
+  std::string Path(const IndexedDocument& row) const {
+    return absl::StrCat(root_, "/", index_.file_name(row.file));
+  }
+
+  // A file's first bytes are its first tokens; all else is read whole.
+  int64_t BytesToRead(const IndexedDocument& row) const {
+    return row.number == 0 && tokenizer_->is_bytes()
+               ? std::min(row.bytes, row.length)
+               : row.bytes;
+  }
+
+  absl::StatusOr<TextDocument> Parse(const IndexedDocument& row,
+                                     const std::string& bytes) const {
+    if (row.number == 0) return TextDocument{{bytes, Loss::kTrained, true}};
+    absl::StatusOr<TextDocument> text = ParseJsonDocument(bytes);
+    if (text.ok()) return text;
+    return ChangedSinceIndexing(absl::StrCat(Path(row), ":", row.number),
+                                "changed");
   }
 
   const std::string root_;
+  const std::unique_ptr<Tokenizer> tokenizer_;
   const LengthIndex index_;
   const DatasetSummary summary_;
 };
 
-void LogIndex(const FileList& list, const LengthIndex& index,
-              const DatasetOptions& options) {
-  const DatasetSummary summary = index.summary();
-  Log(LogLevel::kInfo, "data_indexed",
-      {{"source", options.source},
-       {"files", list.files.size()},
-       {"links_left_out", list.num_links},
-       {"samples", summary.num_samples},
-       {"too_long", summary.num_too_long},
-       {"bad", summary.num_bad},
-       {"truncated", summary.num_truncated},
-       {"longest", summary.longest},
-       {"tokens", summary.total_tokens},
-       {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
-  for (const absl::string_view note :
-       absl::StrSplit(index.notes(), '\n', absl::SkipEmpty())) {
-    Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
-  }
-}
-
-absl::Status CheckOptions(const DatasetOptions& options) {
-  if (options.max_length >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("max_length is ", options.max_length, "; at least 1 token"));
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
-    const DatasetOptions& options) {
-  absl::string_view path = options.source;
-  if (!absl::ConsumePrefix(&path, "text:")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data source '", options.source,
-        "' is not text:PATH; for files of text it is 'text:", options.source,
-        "'"));
-  }
-  EVENSTEP_RETURN_IF_ERROR(CheckOptions(options));
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTextDataset(
+    const DatasetOptions& options, absl::string_view path) {
+  EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer,
+                            OpenTokenizer(options.tokenizer));
   EVENSTEP_ASSIGN_OR_RETURN(const FileList list, ListFiles(path));
-  EVENSTEP_ASSIGN_OR_RETURN(LengthIndex index, LoadOrBuildIndex(list, options));
-  LogIndex(list, index, options);
-  return std::make_unique<TextDataset>(list.root, std::move(index));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      LengthIndex index,
+      LoadOrBuildIndex(list, options, tokenizer->key(),
+                       [&](IndexBuilder& builder) {
+                         TextScan(list, options, *tokenizer, &builder).Run();
+                         return absl::OkStatus();
+                       }));
+  return std::make_unique<TextDataset>(list.root, std::move(tokenizer),
+                                       std::move(index));
+}
+
+absl::Status LookForText(absl::string_view path) {
+  EVENSTEP_ASSIGN_OR_RETURN(const FileList list, ListFiles(path));
+  if (!list.files.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      "there are no files", list.num_links > 0
+                                ? absl::StrCat(" but ", list.num_links,
+                                               " links, which are not followed")
+                                : std::string()));
 }
 
 }  // namespace evenstep::data

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,6 +17,7 @@
 #include "base/testing/temp_folder.h"
 #include "data/dataset.h"
 #include "data/file_list.h"
+#include "data/tokenizer.h"
 
 namespace evenstep::data {
 namespace {
@@ -25,6 +27,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+// Trained on header files; its ctest entry names the source folder.
+const std::string kHeadersModel = absl::StrCat(
+    getenv("EVENSTEP_SOURCE_DIR") == nullptr ? "."
+                                             : getenv("EVENSTEP_SOURCE_DIR"),
+    "/examples/text/headers.model");
 
 class TextDatasetTest : public ::testing::Test {
  protected:
@@ -186,6 +194,88 @@ TEST_F(TextDatasetTest, LongJsonTextIsTruncatedToo) {
   EXPECT_THAT((*data)->Read(0)->tokens, ElementsAre('a', 'b', 'c'));
 }
 
+TEST_F(TextDatasetTest, MaskedTokensHaveNoTargetAndAreNotCounted) {
+  Write("d.jsonl", R"({"prompt": "ab", "completion": "cd"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 5);
+  EXPECT_EQ((*data)->TrainedTokens(0), 3);
+  const SampleTokens sample = *(*data)->Read(0);
+  EXPECT_THAT(sample.tokens, ElementsAre('a', 'b', 'c', 'd', kEndToken));
+  EXPECT_THAT(sample.targets,
+              ElementsAre(kIgnoredTarget, 'c', 'd', kEndToken, kIgnoredTarget));
+}
+
+TEST_F(TextDatasetTest, APromptThatFillsMaxLengthLeavesNothingToTrain) {
+  options_.max_length = 3;
+  options_.on_too_long = OnTooLong::kTruncate;
+  Write("d.jsonl", R"({"prompt": "abcdef", "completion": "g"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_truncated, 1);
+  EXPECT_EQ((*data)->TrainedTokens(0), 0);
+  EXPECT_THAT((*data)->Read(0)->targets,
+              ElementsAre(kIgnoredTarget, kIgnoredTarget, kIgnoredTarget));
+}
+
+TEST_F(TextDatasetTest, PiecesOfATokenizerAreTokens) {
+  options_.tokenizer = kHeadersModel;
+  Write("a", "#include <string>\n");
+  Write("d.jsonl", R"({"prompt": "#include ", "completion": "<string>\n"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Vocab(), 512);
+  for (int64_t i = 0; i < 2; ++i) {
+    const SampleTokens sample = *(*data)->Read(i);
+    EXPECT_EQ(static_cast<int64_t>(sample.tokens.size()), (*data)->Length(i));
+    EXPECT_LT(sample.tokens.size(), 18u);
+    EXPECT_EQ((*OpenTokenizer(kHeadersModel))->Decode(sample.tokens).value(),
+              "#include <string>\n");
+    EXPECT_EQ(std::count_if(sample.targets.begin(), sample.targets.end(),
+                            [](int32_t t) { return t != kIgnoredTarget; }),
+              (*data)->TrainedTokens(i));
+  }
+  EXPECT_LT((*data)->TrainedTokens(1), (*data)->TrainedTokens(0));
+}
+
+TEST_F(TextDatasetTest, ATokenizersIndexIsUsedAgainUntilTheModelChanges) {
+  options_.tokenizer =
+      Path("../") + "model-" +
+      std::filesystem::path(folder_.path()).filename().string();
+  const std::string model = *ReadWholeFile(kHeadersModel, 1 << 20);
+  ASSERT_TRUE(WriteFileAtomically(options_.tokenizer, model).ok());
+  Write("a", "#include <string>\n");
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexFiles(cache_.path())[0];
+  const auto written = std::filesystem::last_write_time(path);
+  const uint64_t key = (*Open())->summary().content_key;
+  EXPECT_EQ(std::filesystem::last_write_time(path), written);
+  // An unknown field at its end: other bytes, the same pieces.
+  ASSERT_TRUE(
+      WriteFileAtomically(options_.tokenizer, model + "\xf8\x3f\x01").ok());
+  const auto data = Open();
+  std::filesystem::remove(options_.tokenizer);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_NE(std::filesystem::last_write_time(path), written);
+  EXPECT_NE((*data)->summary().content_key, key);
+}
+
+TEST_F(TextDatasetTest, ContentKeySeesOtherWordsOfTheSameLength) {
+  Write("d.jsonl", "{\"text\": \"ab\"}\n");
+  const uint64_t key = (*Open())->summary().content_key;
+  Write("d.jsonl", "{\"text\": \"xy\"}\n");
+  EXPECT_NE((*Open())->summary().content_key, key);
+}
+
+TEST_F(TextDatasetTest, TokenizersThatAreNoneAreNamed) {
+  Write("a", "x");
+  options_.tokenizer = Path("a");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(OpenError(), HasSubstr(Path("a")));
+  options_.tokenizer = Path("none");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(TextDatasetTest, NothingLeftIsAnErrorWithTheCounts) {
   EXPECT_THAT(OpenError(), HasSubstr("no sample is left"));
   Write("empty", "");
@@ -194,7 +284,7 @@ TEST_F(TextDatasetTest, NothingLeftIsAnErrorWithTheCounts) {
 }
 
 TEST_F(TextDatasetTest, WrongSourcesAreRefused) {
-  options_.source = "megatron:/x";
+  options_.source = "clay:/x";
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
   options_.source = "text:/no/such/folder";
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kNotFound);

@@ -79,6 +79,7 @@ std::vector<Field> JobFields(JobSpec* spec) {
       SpModesField("model.sp_modes", &spec->model.sp_modes),
       ValueField("model.expand_kv_heads", &spec->model.expand_kv_heads),
       ValueField("data.source", &data->source),
+      OptionalText("data.tokenizer", &data->tokenizer),
       ValueField("data.max_length", &data->max_length),
       NameField("data.on_too_long", OnTooLongName, ParseOnTooLong,
                 &data->on_too_long),

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
+#include "data/source_kind.h"
 #include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
 #include "jobspec/profile.h"
@@ -27,7 +28,6 @@ namespace evenstep::jobspec {
 namespace {
 
 constexpr int64_t kMaxCostFileBytes = 1 << 20;
-constexpr absl::string_view kTextPrefix = "text:";
 constexpr absl::string_view kProfileWord = "profile";
 
 std::string Join(absl::string_view prefix, absl::string_view key) {
@@ -229,17 +229,17 @@ class JobReader {
 };
 
 // Trainers run elsewhere than the user's shell.
-absl::Status MakeSourceAbsolute(absl::string_view base_dir,
-                                std::string* source) {
-  absl::string_view path = *source;
-  if (!absl::ConsumePrefix(&path, kTextPrefix) || path.empty()) {
-    return absl::OkStatus();  // for the rules to refuse
-  }
+absl::Status MakePathsAbsolute(const std::string& base_dir, DataSpec* data) {
+  EVENSTEP_ASSIGN_OR_RETURN(data->source,
+                            data::AbsoluteSource(data->source, base_dir));
+  if (data->tokenizer.empty()) return absl::OkStatus();
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(
-      std::filesystem::path(std::string(base_dir)) / std::string(path), error);
-  if (error) return ErrnoStatus(error.value(), "no absolute path of", path);
-  *source = absl::StrCat(kTextPrefix, absolute.lexically_normal().string());
+      std::filesystem::path(base_dir) / data->tokenizer, error);
+  if (error) {
+    return ErrnoStatus(error.value(), "no absolute path of", data->tokenizer);
+  }
+  data->tokenizer = absolute.lexically_normal().string();
   return absl::OkStatus();
 }
 
@@ -272,8 +272,7 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
     EVENSTEP_RETURN_IF_ERROR(reader.ReadOverride(pair));
   }
   if (spec.model.kv_heads == 0) spec.model.kv_heads = spec.model.heads;
-  EVENSTEP_RETURN_IF_ERROR(
-      MakeSourceAbsolute(options.base_dir, &spec.data.source));
+  EVENSTEP_RETURN_IF_ERROR(MakePathsAbsolute(options.base_dir, &spec.data));
   if (options.costs == CostsWanted::kLeaveOut) spec.profile = ProfileKey();
   EVENSTEP_RETURN_IF_ERROR(reader.FindWantedProfile());
   EVENSTEP_RETURN_IF_ERROR(reader.CheckRules());

@@ -248,6 +248,15 @@ TEST(JobFileTest, RelativeDataPathsBecomeAbsolute) {
             "text:/base/y");
   EXPECT_EQ(Parse("name: a\ndata: {source: 'text:/z/**/*.h'}\n")->data.source,
             "text:/z/**/*.h");
+  EXPECT_EQ(Parse("name: a\ndata: {source: 'megatron:x/y'}\n")->data.source,
+            "megatron:/base/x/y");
+  EXPECT_EQ(Parse("name: a\ndata: {source: 'synthetic:short'}\n")->data.source,
+            "synthetic:short");
+  EXPECT_EQ(Parse("name: a\ndata: {source: 'synthetic:l.txt'}\n")->data.source,
+            "synthetic:/base/l.txt");
+  EXPECT_EQ(Parse("name: a\ndata: {source: 'text:x', tokenizer: m.model}\n")
+                ->data.tokenizer,
+            "/base/m.model");
 }
 
 TEST(JobFileTest, CostsMayBeTheNameOfAFile) {

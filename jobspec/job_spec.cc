@@ -174,6 +174,7 @@ absl::Status ParseOptimizerSharding(absl::string_view name,
 data::DatasetOptions ToDatasetOptions(const DataSpec& data) {
   data::DatasetOptions options;
   options.source = data.source;
+  options.tokenizer = data.tokenizer;
   options.max_length = data.max_length;
   options.on_too_long = data.on_too_long;
   options.on_bad_sample = data.on_bad_sample;

@@ -49,7 +49,8 @@ struct ModelSpec {
 };
 
 struct DataSpec {
-  std::string source;  // "text:PATH"
+  std::string source;     // one of data/source_kind.h, such as "text:PATH"
+  std::string tokenizer;  // path of a SentencePiece model; empty: bytes
   int64_t max_length = 2048;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
@@ -118,10 +119,10 @@ struct JobSpec {
 // INVALID_ARGUMENT with "NAME:LINE: key: sentence" ("--set key: sentence" where
 // an override is to blame). `costs` may be a map, the path of a cost file or of
 // a profile (relative to `base_dir`), or `profile`: the one in `profile_folder`
-// that is of the job's model. A relative data path is made
-// absolute against `base_dir`. `overrides` are "a.b=value" pairs, applied over
-// the file before the rules are checked.
-// kLeaveOut: whatever `costs` says, the job has none (a profile is to be made).
+// that is of the job's model. Relative paths of data and
+// tokenizer are made absolute against `base_dir`. `overrides` are "a.b=value"
+// pairs, applied over the file before the rules are checked. kLeaveOut:
+// whatever `costs` says, the job has none (a profile is to be made).
 enum class CostsWanted { kRead, kLeaveOut };
 struct ParseOptions {
   std::string name = "job.yaml";  // for messages

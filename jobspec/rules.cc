@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/utf8.h"
+#include "data/source_kind.h"
 #include "jobspec/decoder_memory.h"
 #include "jobspec/profile.h"
 #include "planner/planner.h"
@@ -124,15 +125,22 @@ Found ModelRules(const ModelSpec& model) {
 }
 
 Found SourceRule(const DataSpec& data) {
-  constexpr absl::string_view kPrefix = "text:";
   Found text = TextRule("data.source", data.source, kMaxSourceBytes);
   if (text.has_value()) return text;
-  if (absl::StartsWith(data.source, kPrefix) &&
-      data.source.size() > kPrefix.size()) {
-    return std::nullopt;
-  }
-  return RuleBreak{"data.source",
-                   absl::StrCat("'", data.source, "' is not text:PATH")};
+  if (data::FindSourceKind(data.source) != nullptr) return std::nullopt;
+  return RuleBreak{
+      "data.source",
+      absl::StrCat("'", data.source, "' is none of ", data::SourceForms())};
+}
+
+Found TokenizerRule(const DataSpec& data) {
+  if (data.tokenizer.empty()) return std::nullopt;
+  Found text = TextRule("data.tokenizer", data.tokenizer, kMaxSourceBytes);
+  if (text.has_value() || absl::StartsWith(data.source, "text:")) return text;
+  return RuleBreak{"data.tokenizer",
+                   absl::StrCat("'", data.source,
+                                "' has tokens of its own; a tokenizer is for "
+                                "text:PATH")};
 }
 
 Found BatchRules(const JobSpec& spec) {
@@ -335,6 +343,7 @@ std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {
       KindRule(spec),
       ModelRules(spec.model),
       SourceRule(spec.data),
+      TokenizerRule(spec.data),
       BatchRules(spec),
       InRange<int64_t>("steps", spec.steps, 1, kMaxSteps),
       OptimizerRules(spec.optimizer, spec.steps),

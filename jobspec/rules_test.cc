@@ -56,8 +56,13 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
       {[](JobSpec& s) { s.model.kv_heads = 0; }, "model.kv_heads: 0"},
       {[](JobSpec& s) { s.model.vocab = 256; }, "model.vocab: 256"},
       {[](JobSpec& s) { s.data.source = ""; }, "data.source: is required"},
-      {[](JobSpec& s) { s.data.source = "text:"; }, "is not text:PATH"},
-      {[](JobSpec& s) { s.data.source = "megatron:/x"; }, "is not text:PATH"},
+      {[](JobSpec& s) { s.data.source = "text:"; }, "is none of text:PATH"},
+      {[](JobSpec& s) { s.data.source = "clay:/x"; }, "is none of text:PATH"},
+      {[](JobSpec& s) {
+         s.data.source = "megatron:/x";
+         s.data.tokenizer = "/m";
+       },
+       "has tokens of its own"},
       {[](JobSpec& s) { s.data.max_length = 1; }, "data.max_length: 1"},
       {[](JobSpec& s) { s.batch_samples = 0; }, "batch.samples: 0"},
       {[](JobSpec& s) {

@@ -66,6 +66,7 @@ absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
 v1::DataSpec ToProto(const jobspec::DataSpec& data) {
   v1::DataSpec proto;
   proto.set_source(data.source);
+  proto.set_tokenizer(data.tokenizer);
   proto.set_max_length(data.max_length);
   proto.set_on_too_long(std::string(jobspec::OnTooLongName(data.on_too_long)));
   proto.set_on_bad_sample(
@@ -76,6 +77,7 @@ v1::DataSpec ToProto(const jobspec::DataSpec& data) {
 absl::StatusOr<jobspec::DataSpec> FromProto(const v1::DataSpec& proto) {
   jobspec::DataSpec data;
   data.source = proto.source();
+  data.tokenizer = proto.tokenizer();
   data.max_length = proto.max_length();
   EVENSTEP_RETURN_IF_ERROR(
       InField("data.on_too_long",

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "client/cli/commands.h"
+#include "client/cli/data_command.h"
 #include "client/cli/examples.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
@@ -103,6 +104,7 @@ class CommandLine {
     AddLocal();
     AddPlan();
     AddProfile();
+    AddData();
     AddReaders();
     AddStreams();
     AddControls();
@@ -187,8 +189,9 @@ class CommandLine {
     command->add_option("file", local_.file, "Job file (YAML)")->type_name("");
     command
         ->add_option("--data", local_.data,
-                     "Text to train on: a folder, a glob or a JSONL file")
-        ->type_name("text:PATH");
+                     "What to train on: text (a folder, a glob or a file), or "
+                     "another source, as in a job file")
+        ->type_name("KIND:PATH");
     AddPreset(command, &local_.preset);
     AddSet(command, &local_.overrides);
     command->add_option("--ranks", local_.ranks,
@@ -254,6 +257,27 @@ class CommandLine {
                      "evenstep-trainer beside this program)")
         ->envname("EVENSTEP_TRAINER")
         ->type_name("PATH");
+  }
+
+  void AddData() {
+    CLI::App* command = Add(
+        "data", "Look at data, or turn text into Megatron's files",
+        [this] { return RunData(); }, kDataExamples);
+    command->require_subcommand(1);
+    CLI::App* inspect = command->add_subcommand(
+        "inspect", "Show counts, lengths and what a job would leave out");
+    AddInspectDataFlags(inspect, &inspect_);
+    CLI::App* tokenize = command->add_subcommand(
+        "tokenize", "Write text as tokens: PREFIX.bin and PREFIX.idx");
+    AddTokenizeDataFlags(tokenize, &tokenize_);
+    for (CLI::App* one : {inspect, tokenize}) one->fallthrough();
+  }
+
+  ExitCode RunData() {
+    const CLI::App* const data = app_.get_subcommand("data");
+    return data->got_subcommand("inspect")
+               ? InspectData(environment_, global_, inspect_)
+               : TokenizeData(environment_, global_, tokenize_);
   }
 
   void AddReaders() {
@@ -338,6 +362,8 @@ class CommandLine {
     std::vector<const CLI::App*> apps = {&app_};
     for (const CLI::App* command : app_.get_subcommands()) {
       apps.push_back(command);
+      for (const CLI::App* one : command->get_subcommands())
+        apps.push_back(one);
     }
     for (const CLI::App* app : apps) {
       for (const CLI::Option* option : app->get_options()) {
@@ -388,6 +414,8 @@ class CommandLine {
   LocalCommand local_;
   PlanCommand plan_;
   ProfileCommand profile_;
+  InspectDataCommand inspect_;
+  TokenizeDataCommand tokenize_;
   std::string job_id_;
 };
 

@@ -55,6 +55,12 @@ inline constexpr char kProfileExamples[] = R"(Examples:
 A profile holds for its model, device, software and precision: a job that runs
 elsewhere refuses it and says both keys.)";
 
+inline constexpr char kDataExamples[] = R"(Examples:
+  evenstep data inspect text:/usr/include --max-length 4096
+  evenstep data inspect job.yaml -o json       with the job's own rules
+  evenstep data tokenize text:notes --tokenizer m.model --out notes
+  evenstep data inspect megatron:notes)";
+
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB
   evenstep wait JOB --timeout 30m      exit code 124 when it takes longer)";

@@ -5,10 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "client/cli/job_source.h"
-#include "data/file_list.h"
+#include "data/source_kind.h"
 #include "planner/planner.h"
 
 namespace evenstep::cli {
@@ -44,25 +43,21 @@ absl::StatusOr<std::string> AbsolutePath(const std::string& path) {
   return absolute.lexically_normal().string();
 }
 
-bool IsGlob(const std::string& path) {
-  return path.find_first_of("*?[") != std::string::npos;
-}
-
-// "text:" and an absolute path, which exists unless it is a glob.
+// A source with an absolute path; a bare path is one of text. What it names
+// exists.
 absl::StatusOr<std::string> DataSource(const std::string& data) {
-  const std::string path(absl::StripPrefix(data, kTextPrefix));
-  if (path.empty()) {
+  const bool has_kind = data::FindSourceKind(data) != nullptr;
+  const std::string source = has_kind ? data : absl::StrCat(kTextPrefix, data);
+  if (data::FindSourceKind(source) == nullptr || data == kTextPrefix) {
     return absl::InvalidArgumentError(
         "--data: name a folder, a glob or a JSONL file, such as "
         "--data text:/usr/include");
   }
-  std::error_code error;
-  if (!IsGlob(path) && !std::filesystem::exists(path, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--data: no such file or folder: ", path));
-  }
-  EVENSTEP_ASSIGN_OR_RETURN(std::string absolute, AbsolutePath(path));
-  return absl::StrCat(kTextPrefix, absolute);
+  EVENSTEP_ASSIGN_OR_RETURN(std::string absolute,
+                            data::AbsoluteSource(source, "."));
+  const absl::Status found = data::LookForSource(absolute);
+  if (found.ok()) return absolute;
+  return absl::InvalidArgumentError(absl::StrCat("--data: ", found.message()));
 }
 
 absl::StatusOr<client::SubmitOptions> BaseJob(const LocalCommand& command) {
@@ -124,18 +119,10 @@ absl::StatusOr<jobspec::JobSpec> Parse(const client::SubmitOptions& job) {
 
 // The ranks run on this machine: what they will not find is missing here.
 absl::Status CheckData(const std::string& source) {
-  const std::string path(absl::StripPrefix(source, kTextPrefix));
-  const absl::StatusOr<data::FileList> list = data::ListFiles(path);
-  if (!list.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.source ", source, ": ", list.status().message()));
-  }
-  if (!list->files.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "data.source ", source, ": there are no files",
-      list->num_links > 0 ? absl::StrCat(" but ", list->num_links,
-                                         " links, which are not followed")
-                          : std::string()));
+  const absl::Status found = data::LookForSource(source);
+  if (found.ok()) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.source ", source, ": ", found.message()));
 }
 
 bool SetsMemory(const std::vector<std::string>& overrides) {

@@ -33,6 +33,14 @@ absl::StatusOr<TrainingData> TrainingData::Open(const TrainerSetup& setup) {
     return FailureError(FailureReason::kDataError, kNoStep,
                         absl::StrCat(setup.spec.data.source, " has no sample"));
   }
+  const int64_t vocab = (*dataset)->Vocab();
+  if (vocab > setup.spec.model.vocab) {
+    return FailureError(
+        FailureReason::kDataError, kNoStep,
+        absl::StrCat(setup.spec.data.source, " has a vocabulary of ", vocab,
+                     ", the model one of ", setup.spec.model.vocab,
+                     "; set model.vocab to ", vocab, " or more"));
+  }
   return TrainingData(*std::move(dataset), setup);
 }
 
@@ -41,6 +49,7 @@ TrainingData::TrainingData(std::unique_ptr<data::Dataset> dataset,
     : dataset_(std::move(dataset)),
       sampler_(setup.spec.seed, dataset_->summary().num_samples,
                setup.spec.batch_samples),
+      vocab_(setup.spec.model.vocab),
       generation_(setup.generation),
       rank_(setup.rank),
       world_(setup.world) {}
@@ -100,10 +109,18 @@ absl::StatusOr<data::SampleTokens> TrainingData::Read(
     return WithReason(sample.status(), FailureReason::kDataError, step);
   }
   const auto length = static_cast<int64_t>(sample->tokens.size());
-  if (length == planned_length) return sample;
+  if (length != planned_length) {
+    return FailureError(
+        FailureReason::kDataError, step,
+        absl::StrCat(Describe(sample_id), " has ", length,
+                     " tokens, the plan says ", planned_length));
+  }
+  const auto largest =
+      std::max_element(sample->tokens.begin(), sample->tokens.end());
+  if (largest == sample->tokens.end() || *largest < vocab_) return sample;
   return FailureError(FailureReason::kDataError, step,
-                      absl::StrCat(Describe(sample_id), " has ", length,
-                                   " tokens, the plan says ", planned_length));
+                      absl::StrCat(Describe(sample_id), " has token ", *largest,
+                                   ", model.vocab is ", vocab_));
 }
 
 }  // namespace evenstep::trainer

@@ -46,6 +46,7 @@ class TrainingData {
 
   std::unique_ptr<data::Dataset> dataset_;
   data::Sampler sampler_;
+  int64_t vocab_;
   int64_t generation_;
   int rank_;
   int world_;

@@ -1,0 +1,168 @@
+#include "client/cli/data_command.h"
+
+#include <memory>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "client/cli/data_report.h"
+#include "client/cli/job_source.h"
+#include "data/megatron_writer.h"
+#include "data/source_kind.h"
+#include "data/tokenizer.h"
+#include "jobspec/job_spec.h"
+#include "planner/validate.h"
+
+namespace evenstep::cli {
+namespace {
+
+using data::Dataset;
+using data::DatasetOptions;
+
+// A source as it stands, without rules; or the data of a job file.
+absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
+  DatasetOptions rules;
+  if (data::FindSourceKind(command.what) != nullptr) {
+    rules.source = command.what;
+  } else {
+    EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job,
+                              ReadJob(command.what, ""));
+    jobspec::ParseOptions options;
+    options.name = job.file_name;
+    options.base_dir = job.base_dir;
+    options.costs = jobspec::CostsWanted::kLeaveOut;
+    EVENSTEP_ASSIGN_OR_RETURN(const jobspec::JobSpec spec,
+                              jobspec::ParseJobFile(job.job_file, options));
+    rules = jobspec::ToDatasetOptions(spec.data);
+  }
+  if (!command.tokenizer.empty()) rules.tokenizer = command.tokenizer;
+  if (command.max_length > 0) rules.max_length = command.max_length;
+  return rules;
+}
+
+// All samples that can be read, however long.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(DatasetOptions options) {
+  options.max_length = planner::kMaxLengthTokens;
+  options.on_too_long = data::OnTooLong::kSkip;
+  options.on_bad_sample = data::OnBadSample::kSkip;
+  SetLogLevel(LogLevel::kWarning);
+  return data::OpenDataset(options);
+}
+
+// What `data tokenize` did.
+struct Tokenized {
+  int64_t num_documents = 0;
+  int64_t num_tokens = 0;
+  int64_t num_bad = 0;
+};
+
+absl::Status CheckUnmasked(const Dataset& dataset, int64_t document) {
+  const int64_t length = dataset.Length(document);
+  if (dataset.TrainedTokens(document) == length - 1) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      dataset.Name(document), " has ", dataset.TrainedTokens(document),
+      " trained tokens of ", length,
+      "; Megatron's files hold no masks, so train on it as text:"));
+}
+
+absl::Status CheckBad(const Dataset& dataset,
+                      const TokenizeDataCommand& command) {
+  const int64_t num_bad = dataset.summary().num_bad;
+  if (num_bad == 0 || command.skip_bad) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(num_bad, " bad samples in ", command.source,
+                   "; --skip-bad leaves them out"));
+}
+
+absl::StatusOr<Tokenized> Tokenize(const TokenizeDataCommand& command) {
+  DatasetOptions options;
+  options.source = command.source;
+  options.tokenizer = command.tokenizer;
+  EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
+                            OpenAll(options));
+  EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, command));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      auto writer, data::MegatronWriter::Create(
+                       command.out, data::MegatronTypeFor(dataset->Vocab())));
+  for (int64_t i = 0; i < dataset->summary().num_samples; ++i) {
+    EVENSTEP_RETURN_IF_ERROR(CheckUnmasked(*dataset, i));
+    EVENSTEP_ASSIGN_OR_RETURN(const data::SampleTokens sample,
+                              dataset->Read(i));
+    EVENSTEP_RETURN_IF_ERROR(writer.AddDocument(sample.tokens));
+  }
+  const Tokenized done = {writer.num_documents(), writer.num_tokens(),
+                          dataset->summary().num_bad};
+  EVENSTEP_RETURN_IF_ERROR(std::move(writer).Finish());
+  return done;
+}
+
+}  // namespace
+
+void AddInspectDataFlags(CLI::App* app, InspectDataCommand* command) {
+  app->add_option(
+         "source", command->what,
+         absl::StrCat("A source (", data::SourceForms(), "), or a job file"))
+      ->required()
+      ->type_name("");
+  app->add_option("--tokenizer", command->tokenizer,
+                  "SentencePiece model for text (bytes)")
+      ->type_name("FILE");
+  app->add_option("--max-length", command->max_length,
+                  "Longest sample of the job, in tokens")
+      ->check(CLI::Range(int64_t{1}, planner::kMaxLengthTokens).description(""))
+      ->type_name("TOKENS");
+}
+
+void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
+  app->add_option("source", command->source, "Text: text:PATH")
+      ->required()
+      ->type_name("");
+  app->add_option("--tokenizer", command->tokenizer,
+                  "SentencePiece model (bytes)")
+      ->type_name("FILE");
+  app->add_option("--out", command->out, "Writes PREFIX.bin and PREFIX.idx")
+      ->required()
+      ->type_name("PREFIX");
+  app->add_flag("--skip-bad", command->skip_bad,
+                "Leave bad samples out instead of failing");
+}
+
+ExitCode InspectData(Environment& environment, const GlobalOptions& global,
+                     const InspectDataCommand& command) {
+  Output output(environment, global);
+  const absl::StatusOr<DatasetOptions> rules = RulesOf(command);
+  if (!rules.ok()) return output.Fail(rules.status());
+  const auto dataset = OpenAll(*rules);
+  if (!dataset.ok()) return output.Fail(dataset.status());
+  const DataReport report = MakeDataReport(**dataset, *rules);
+  if (output.structured()) {
+    output.Document(ToJson(report));
+  } else {
+    const int columns = environment.columns ? environment.columns() : 80;
+    output.Text(FormatDataReport(report, columns));
+  }
+  return kExitOk;
+}
+
+ExitCode TokenizeData(Environment& environment, const GlobalOptions& global,
+                      const TokenizeDataCommand& command) {
+  Output output(environment, global);
+  const absl::StatusOr<Tokenized> done = Tokenize(command);
+  if (!done.ok()) return output.Fail(done.status());
+  if (output.structured()) {
+    output.Document({{"documents", done->num_documents},
+                     {"tokens", done->num_tokens},
+                     {"bad", done->num_bad},
+                     {"data", command.out + ".bin"},
+                     {"index", command.out + ".idx"}});
+    return kExitOk;
+  }
+  output.Text(absl::StrCat(done->num_documents, " documents, ",
+                           done->num_tokens, " tokens: ", command.out, ".bin, ",
+                           command.out, ".idx\n"));
+  return kExitOk;
+}
+
+}  // namespace evenstep::cli

@@ -1,0 +1,110 @@
+#include "client/cli/data_command.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/app_fixture.h"
+#include "client/cli/data_report.h"
+#include "gmock/gmock.h"
+
+namespace evenstep::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class DataCommandTest : public AppTest {
+ protected:
+  // Lengths of 3, 5 and 100 tokens, an empty file, and a masked prompt.
+  DataCommandTest() : documents_(folder_ + "/documents") {
+    std::filesystem::create_directories(documents_);
+    Write("a", "ab");
+    Write("b", "abcd");
+    Write("c", std::string(99, 'c'));
+    Write("empty", "");
+  }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(documents_ + "/" + name) << text;
+  }
+  std::string source() const { return "text:" + documents_; }
+
+  const std::string documents_;
+};
+
+TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
+  EXPECT_EQ(Run({"data", "inspect", source(), "--max-length", "50"}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("3 samples, 108 tokens, 105 of them "
+                                     "trained (97.2%)"),
+                           HasSubstr("median 5, longest 100 tokens: "),
+                           HasSubstr("documents/c"),
+                           HasSubstr("64-127  1        92.6%"),
+                           HasSubstr("1 samples (33.3%) are longer than 50"),
+                           HasSubstr("1 bad samples")));
+}
+
+TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
+  std::ofstream(job_file_) << "name: a\ndata:\n  source: text:documents\n"
+                              "  max_length: 4\n  on_too_long: truncate\n";
+  EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("2 samples (66.7%) are longer than 4 "
+                                     "tokens: cut, by 97 tokens"),
+                           HasSubstr("refused (on_bad_sample: fail)")));
+  EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
+  const Json json = Json::parse(out());
+  EXPECT_EQ(json["samples"], 3);
+  EXPECT_EQ(json["bad"], 1);
+  EXPECT_EQ(json["rules"]["too_long"], 2);
+  EXPECT_EQ(json["rules"]["tokens_cut"], 97);
+  EXPECT_EQ(json["histogram"][0]["from"], 2);
+  EXPECT_EQ(json["histogram"].size(), 6u);  // empty ones between them too
+}
+
+TEST_F(DataCommandTest, InspectCountsMaskedTokensAsNotTrained) {
+  Write("d.jsonl",
+        "{\"prompt\": \"abc\", \"completion\": \"d\"}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n");
+  EXPECT_EQ(Run({"data", "inspect", source() + "/d.jsonl"}), 0);
+  EXPECT_THAT(out(),
+              AllOf(HasSubstr("2 samples"), HasSubstr("2 of them trained"),
+                    HasSubstr("1 samples have no trained token")));
+}
+
+TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
+  const std::string prefix = folder_ + "/pair";
+  EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix}), 5);
+  EXPECT_THAT(err(), HasSubstr("--skip-bad"));
+  EXPECT_FALSE(std::filesystem::exists(prefix + ".bin.partial"));
+  EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix, "--skip-bad"}),
+            0);
+  EXPECT_THAT(out(), HasSubstr("3 documents, 108 tokens"));
+  EXPECT_EQ(Run({"data", "inspect", "megatron:" + prefix, "-o", "json"}), 0);
+  const Json json = Json::parse(out());
+  EXPECT_EQ(json["samples"], 3);
+  EXPECT_EQ(json["tokens"], 108);
+  EXPECT_EQ(json["longest"], 100);
+}
+
+TEST_F(DataCommandTest, MasksAreNotLostInMegatronsFiles) {
+  Write("d.jsonl", "{\"prompt\": \"abc\", \"completion\": \"d\"}\n");
+  EXPECT_EQ(Run({"data", "tokenize", source() + "/d.jsonl", "--out",
+                 folder_ + "/pair"}),
+            5);
+  EXPECT_THAT(err(), HasSubstr("d.jsonl:1 has 2 trained tokens of 5"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/pair.idx"));
+}
+
+TEST_F(DataCommandTest, WrongUsesAreSaid) {
+  EXPECT_EQ(Run({"data"}), kExitUsage);
+  EXPECT_EQ(Run({"data", "inspect"}), kExitUsage);
+  EXPECT_EQ(Run({"data", "inspect", "text:/no/such"}), kExitNotFound);
+  EXPECT_EQ(Run({"data", "inspect", "/no/such/job.yaml"}), kExitUsage);
+  EXPECT_EQ(Run({"data", "inspect", source(), "--max-lenght", "3"}),
+            kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--max-length"));
+}
+
+}  // namespace
+}  // namespace evenstep::cli

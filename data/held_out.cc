@@ -1,0 +1,90 @@
+#include "data/held_out.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/counter_random.h"
+#include "base/fnv1a.h"
+#include "base/status_macros.h"
+#include "data/indexed_file.h"
+
+namespace evenstep::data {
+namespace {
+
+constexpr uint64_t kSplitStream = 0x68656c64;
+
+// Some documents of another data set.
+class Subset : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> documents)
+      : whole_(std::move(whole)), documents_(std::move(documents)) {
+    summary_ = whole_->summary();
+    summary_.num_samples = static_cast<int64_t>(documents_.size());
+    summary_.longest = 0;
+    summary_.total_tokens = 0;
+    Fnv1a64 key;
+    key.AddInt(static_cast<int64_t>(summary_.content_key));
+    for (const int64_t document : documents_) {
+      const int64_t length = whole_->Length(document);
+      summary_.longest = std::max(summary_.longest, length);
+      summary_.total_tokens += length;
+      key.AddInt(document);
+    }
+    summary_.content_key = key.value();
+  }
+
+  const DatasetSummary& summary() const override { return summary_; }
+  int64_t Length(int64_t document) const override {
+    return whole_->Length(documents_[document]);
+  }
+  int64_t TrainedTokens(int64_t document) const override {
+    return whole_->TrainedTokens(documents_[document]);
+  }
+  std::string Name(int64_t document) const override {
+    return whole_->Name(documents_[document]);
+  }
+  int64_t Vocab() const override { return whole_->Vocab(); }
+  absl::StatusOr<SampleTokens> Read(int64_t document) const override {
+    EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary_.num_samples));
+    return whole_->Read(documents_[document]);
+  }
+
+ private:
+  const std::shared_ptr<const Dataset> whole_;
+  const std::vector<int64_t> documents_;
+  DatasetSummary summary_;
+};
+
+}  // namespace
+
+absl::StatusOr<HeldOutSplit> SplitHeldOut(std::unique_ptr<Dataset> dataset,
+                                          double share, uint64_t seed) {
+  if (share == 0) return HeldOutSplit{std::move(dataset), nullptr};
+  if (!(share > 0 && share < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a held-out share of ", share, " is not in 0 to 1"));
+  }
+  const std::shared_ptr<const Dataset> whole = std::move(dataset);
+  const CounterRandom random = CounterRandom(seed).Stream(kSplitStream);
+  std::vector<int64_t> training;
+  std::vector<int64_t> held_out;
+  for (int64_t i = 0; i < whole->summary().num_samples; ++i) {
+    (random.Uniform(i) < share ? held_out : training).push_back(i);
+  }
+  if (training.empty() || held_out.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a held-out share of ", share, " splits ", whole->summary().num_samples,
+        " samples into ", training.size(), " to train on and ", held_out.size(),
+        " to evaluate on; both need one"));
+  }
+  HeldOutSplit split;
+  split.training = std::make_unique<Subset>(whole, std::move(training));
+  split.held_out = std::make_unique<Subset>(whole, std::move(held_out));
+  return split;
+}
+
+}  // namespace evenstep::data

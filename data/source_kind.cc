@@ -1,0 +1,86 @@
+#include "data/source_kind.h"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+#include "data/megatron_dataset.h"
+#include "data/synthetic_dataset.h"
+#include "data/text_dataset.h"
+
+namespace evenstep::data {
+namespace {
+
+bool Always(absl::string_view /*rest*/) { return true; }
+
+constexpr SourceKind kKinds[] = {
+    {"text:", "text:PATH", OpenTextDataset, LookForText, Always},
+    {"megatron:", "megatron:PREFIX", OpenMegatronDataset, LookForMegatron,
+     Always},
+    {"synthetic:", "synthetic:LAW", OpenSyntheticDataset, LookForSynthetic,
+     IsSyntheticPath},
+};
+
+absl::Status UnknownKind(absl::string_view source) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data source '", source, "' is none of ", SourceForms(),
+                   "; for files of text it is 'text:", source, "'"));
+}
+
+}  // namespace
+
+absl::Span<const SourceKind> SourceKinds() { return kKinds; }
+
+const SourceKind* FindSourceKind(absl::string_view source) {
+  for (const SourceKind& kind : kKinds) {
+    if (absl::StartsWith(source, kind.prefix) &&
+        source.size() > kind.prefix.size()) {
+      return &kind;
+    }
+  }
+  return nullptr;
+}
+
+std::string SourceForms() {
+  std::vector<absl::string_view> forms;
+  for (const SourceKind& kind : kKinds) forms.push_back(kind.form);
+  return absl::StrJoin(forms, ", ");
+}
+
+absl::StatusOr<std::string> AbsoluteSource(absl::string_view source,
+                                           absl::string_view base_dir) {
+  const SourceKind* const kind = FindSourceKind(source);
+  if (kind == nullptr) return std::string(source);
+  const absl::string_view path = source.substr(kind->prefix.size());
+  if (!kind->is_path(path)) return std::string(source);
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(
+      std::filesystem::path(std::string(base_dir)) / std::string(path), error);
+  if (error) return ErrnoStatus(error.value(), "no absolute path of", path);
+  return absl::StrCat(kind->prefix, absolute.lexically_normal().string());
+}
+
+absl::Status LookForSource(absl::string_view source) {
+  const SourceKind* const kind = FindSourceKind(source);
+  if (kind == nullptr) return UnknownKind(source);
+  return kind->look(source.substr(kind->prefix.size()));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
+    const DatasetOptions& options) {
+  const SourceKind* const kind = FindSourceKind(options.source);
+  if (kind == nullptr) return UnknownKind(options.source);
+  if (options.max_length < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_length is ", options.max_length, "; at least 1 token"));
+  }
+  return kind->open(
+      options, absl::string_view(options.source).substr(kind->prefix.size()));
+}
+
+}  // namespace evenstep::data

@@ -1,36 +1,45 @@
 #ifndef EVENSTEP_DATA_SENTENCEPIECE_MODEL_H_
 #define EVENSTEP_DATA_SENTENCEPIECE_MODEL_H_
 
-// Debian's SentencePiece behind standard types. Its header declares
-// absl::string_view to be the standard one, and Debian's Abseil has its own:
-// the two never meet in one file, so this one and its .cc use no Abseil. Called
-// by tokenizer.cc only. Const calls are thread-safe.
+// Debian's SentencePiece, loaded when the first tokenizer is opened: programs
+// start without it, and its protobuf stays apart from ours
+// (sentencepiece_plugin.h). Called by tokenizer.cc only. Const calls are
+// thread-safe.
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+struct EvenstepSentencePiece;
 
 namespace evenstep::data {
 
 class SentencePieceModel {
  public:
-  // Null, and why in `error`, when the bytes are no sound model.
-  static std::unique_ptr<SentencePieceModel> Load(std::string_view bytes,
-                                                  std::string* error);
+  // INVALID_ARGUMENT: the bytes are no sound model. UNAVAILABLE: the library
+  // cannot be loaded, with the places that were looked at.
+  static absl::StatusOr<std::unique_ptr<SentencePieceModel>> Load(
+      absl::string_view bytes);
   ~SentencePieceModel();
 
-  // The library's message; empty: done.
-  std::string Encode(std::string_view text, std::vector<int>* ids) const;
-  std::string Decode(const std::vector<int>& ids, std::string* text) const;
-  int num_pieces() const;
-  int end_piece() const;  // below 0: none
+  // Appends. INTERNAL: the library's message.
+  absl::Status Encode(absl::string_view text, std::vector<int32_t>* ids) const;
+  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const;
+  int32_t num_pieces() const;
+  int32_t end_piece() const;  // below 0: none
 
  private:
-  struct Library;
-  explicit SentencePieceModel(std::unique_ptr<Library> library);
+  SentencePieceModel(const EvenstepSentencePiece* functions, void* model)
+      : functions_(functions), model_(model) {}
 
-  std::unique_ptr<Library> library_;
+  const EvenstepSentencePiece* const functions_;
+  void* const model_;
 };
 
 }  // namespace evenstep::data

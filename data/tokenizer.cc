@@ -1,6 +1,5 @@
 #include "data/tokenizer.h"
 
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,27 +55,23 @@ class SentencePieces : public Tokenizer {
 
   absl::Status Encode(absl::string_view text,
                       std::vector<int32_t>* tokens) const override {
-    EVENSTEP_ASSIGN_OR_RETURN(const std::vector<int> ids, Pieces(text));
-    tokens->insert(tokens->end(), ids.begin(), ids.end());
-    return absl::OkStatus();
+    return model_->Encode(text, tokens);
   }
 
   absl::StatusOr<int64_t> Count(absl::string_view text) const override {
-    EVENSTEP_ASSIGN_OR_RETURN(const std::vector<int> ids, Pieces(text));
-    return static_cast<int64_t>(ids.size());
+    std::vector<int32_t> tokens;
+    EVENSTEP_RETURN_IF_ERROR(model_->Encode(text, &tokens));
+    return static_cast<int64_t>(tokens.size());
   }
 
   absl::StatusOr<std::string> Decode(
       absl::Span<const int32_t> tokens) const override {
-    std::vector<int> ids;
+    std::vector<int32_t> ids;
     for (const int32_t token : tokens) {
       if (token < 0 || token >= vocab()) return Outside(token, vocab());
       if (token != end_token()) ids.push_back(token);
     }
-    std::string text;
-    const std::string error = model_->Decode(ids, &text);
-    if (!error.empty()) return absl::InternalError(error);
-    return text;
+    return model_->Decode(ids);
   }
 
   int32_t end_token() const override { return model_->end_piece(); }
@@ -84,17 +79,6 @@ class SentencePieces : public Tokenizer {
   uint64_t key() const override { return key_; }
 
  private:
-  absl::StatusOr<std::vector<int>> Pieces(absl::string_view text) const {
-    std::vector<int> ids;
-    const std::string error =
-        model_->Encode(std::string_view(text.data(), text.size()), &ids);
-    if (!error.empty()) {
-      return absl::InternalError(
-          absl::StrCat("SentencePiece refuses the text: ", error));
-    }
-    return ids;
-  }
-
   const std::unique_ptr<SentencePieceModel> model_;
   const uint64_t key_;
 };
@@ -108,13 +92,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
   if (path.empty()) return ByteTokenizer();
   EVENSTEP_ASSIGN_OR_RETURN(const std::string bytes,
                             ReadWholeFile(path, kMaxModelBytes));
-  std::string error = "it is empty";
-  std::unique_ptr<SentencePieceModel> model;
-  if (!bytes.empty()) model = SentencePieceModel::Load(bytes, &error);
-  if (model == nullptr) {
+  auto loaded = SentencePieceModel::Load(bytes);
+  if (absl::IsInvalidArgument(loaded.status())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "tokenizer ", path, " is no SentencePiece model: ", error));
+        "tokenizer ", path,
+        " is no SentencePiece model: ", loaded.status().message()));
   }
+  if (!loaded.ok()) return loaded.status();
+  std::unique_ptr<SentencePieceModel> model = *std::move(loaded);
   if (model->end_piece() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tokenizer ", path, " has no end piece; train it with an --eos_id"));

@@ -26,6 +26,7 @@ jobspec::JobSpec Example() {
       .sp_modes = {planner::SpMode::kKvGather, planner::SpMode::kBoth},
       .expand_kv_heads = true};
   spec.data = {.source = "text:/d",
+               .tokenizer = "/t.model",
                .max_length = 99,
                .on_too_long = jobspec::OnTooLong::kTruncate,
                .on_bad_sample = jobspec::OnBadSample::kSkip};

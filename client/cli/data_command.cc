@@ -21,11 +21,14 @@ namespace {
 using data::Dataset;
 using data::DatasetOptions;
 
-// A source as it stands, without rules; or the data of a job file.
+// A source, of which what cannot be trained on would be skipped; or the data
+// of a job file, by its rules.
 absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
   DatasetOptions rules;
   if (data::FindSourceKind(command.what) != nullptr) {
     rules.source = command.what;
+    rules.on_too_long = data::OnTooLong::kSkip;
+    rules.on_bad_sample = data::OnBadSample::kSkip;
   } else {
     EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job,
                               ReadJob(command.what, ""));

@@ -64,14 +64,14 @@ std::string Histogram(const DataReport& report, int columns) {
   }
   const int width =
       std::clamp(columns - kFigureColumns, kLeastBarColumns, kMostBarColumns);
-  std::vector<Row> rows = {{"tokens", "samples", "of tokens", ""}};
+  std::vector<Row> rows = {{"tokens", "samples", "of tokens"}};
   for (const LengthBucket& bucket : report.histogram) {
     // Any sample is seen.
     const int64_t bar = (bucket.num_samples * width + most - 1) / most;
     rows.push_back({absl::StrCat(bucket.from, "-", bucket.until - 1),
                     absl::StrCat(bucket.num_samples),
-                    Share(bucket.num_tokens, report.num_tokens),
-                    std::string(static_cast<size_t>(bar), '#')});
+                    Share(bucket.num_tokens, report.num_tokens)});
+    if (bar > 0) rows.back().push_back(std::string(bar, '#'));
   }
   return FormatTable(rows, ColourMode::kPlain);
 }

@@ -115,7 +115,8 @@ class ThreadedJob {
                    .spec = spec,
                    .listen_host = "",
                    .output_dir = output_.path(),
-                   .threads = 1};
+                   .threads = 1,
+                   .device_name = ""};
     parts.agent = &self.channel;
     parts.plans = &self.plans;
     parts.factory = factory.get();

@@ -140,7 +140,8 @@ TEST(CheckedPlanTest, Padding35TwoJobsKeepTheirOwnHeads) {
     absl::BlockingCounter left(kSteps);
     for (int step = 0; step < kSteps; ++step) {
       pool.Run([&, step] {
-        outcomes[step] = MakeCheckedPlan(work(step), RealPlanner(), RealClock());
+        outcomes[step] =
+            MakeCheckedPlan(work(step), RealPlanner(), RealClock());
         left.DecrementCount();
       });
     }

@@ -97,8 +97,7 @@ check() {
 }
 
 # The same job in float64 on the CPU and on the GPU: the same losses, of which
-# summary.json has all digits. With one and with two threads the CPU differs from
-# itself by 5e-16.
+# summary.json has all digits. One thread and two on the CPU differ by 5e-16.
 same_losses() {
   run_job cpu evenstep-trainer tests/device/parity-job.yaml &&
     run_job gpu evenstep-trainer-cuda tests/device/parity-job.yaml &&

@@ -218,6 +218,19 @@ TEST_F(TextDatasetTest, APromptThatFillsMaxLengthLeavesNothingToTrain) {
               ElementsAre(kIgnoredTarget, kIgnoredTarget, kIgnoredTarget));
 }
 
+// cases.md, Capacity 4.
+TEST_F(TextDatasetTest, RealTokensCountAndNoWidthThatALineIsPaddedTo) {
+  options_.max_length = 8192;
+  options_.on_too_long = OnTooLong::kFail;
+  std::string mask = "1";
+  for (int i = 1; i < 100000; ++i) mask += i < 300 ? ",1" : ",0";
+  Write("d.jsonl", absl::StrCat("{\"text\": \"", std::string(299, 'x'),
+                                "\", \"mask\": [", mask, "]}\n"));
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 300);
+}
+
 TEST_F(TextDatasetTest, PiecesOfATokenizerAreTokens) {
   options_.tokenizer = kHeadersModel;
   Write("a", "#include <string>\n");

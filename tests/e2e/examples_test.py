@@ -109,9 +109,10 @@ class ExamplesTest(unittest.TestCase):
                               f"evenstep data tokenize text:notes --out bytes")
         self.assertEqual(done.returncode, 0, done.stderr)
         texts = [path.read_bytes()
-                 for path in sorted((self.folder / "notes").iterdir())]
-        self.assertEqual(read_megatron(self.folder / "bytes"),
-                         [tuple(text) + (256,) for text in texts])
+                 for path in sorted((self.folder / "notes").glob("doc*"))]
+        # Not assertEqual: a diff of so many numbers takes minutes.
+        self.assertTrue(read_megatron(self.folder / "bytes") ==
+                        [tuple(text) + (256,) for text in texts])
         pieces = read_megatron(self.folder / "headers")
         self.assertEqual(len(pieces), len(texts))
         self.assertTrue(all(p[-1] == 2 and max(p) < 512 for p in pieces))

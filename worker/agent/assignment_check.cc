@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/ids.h"
 #include "base/status_macros.h"
+#include "data/source_kind.h"
 
 namespace evenstep::agent {
 namespace {
@@ -14,6 +16,17 @@ std::string PathOf(absl::string_view source) {
   const size_t colon = source.find(':');
   return std::string(
       colon == absl::string_view::npos ? source : source.substr(colon + 1));
+}
+
+// The files or folders that a source stands for; none if it is made up.
+std::vector<std::string> PathsOf(absl::string_view source) {
+  const std::string path = PathOf(source);
+  const data::SourceKind* const kind = data::FindSourceKind(source);
+  if (kind != nullptr && !kind->is_path(path)) return {};
+  if (kind != nullptr && kind->prefix == "megatron:") {
+    return {path + ".idx", path + ".bin"};
+  }
+  return {path};
 }
 
 // The part of a path before the first wildcard's component: a glob stays below
@@ -35,34 +48,36 @@ bool IsBelow(const std::filesystem::path& path,
 
 absl::Status CheckDataPath(absl::string_view source,
                            const std::string& data_root) {
-  const std::string path = PathOf(source);
-  if (path.empty() || path[0] != '/') {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data source '", source, "' has no absolute path"));
+  for (const std::string& path : PathsOf(source)) {
+    if (path.empty() || path[0] != '/') {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data source '", source, "' has no absolute path"));
+    }
+    std::error_code error;
+    const auto real =
+        std::filesystem::weakly_canonical(BeforeWildcard(path), error);
+    const auto root = std::filesystem::weakly_canonical(data_root, error);
+    if (error || !IsBelow(real, root) ||
+        path.find("/../") != std::string::npos) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("data source '", source,
+                       "' is not below this node's --data-root=", data_root));
+    }
   }
-  std::error_code error;
-  const auto real =
-      std::filesystem::weakly_canonical(BeforeWildcard(path), error);
-  const auto root = std::filesystem::weakly_canonical(data_root, error);
-  if (!error && IsBelow(real, root) && path.find("/../") == std::string::npos) {
-    return absl::OkStatus();
-  }
-  return absl::PermissionDeniedError(absl::StrCat("data source '", source,
-                                                  "' is not below this node's "
-                                                  "--data-root=",
-                                                  data_root));
+  return absl::OkStatus();
 }
 
 absl::Status CheckDataIsThere(absl::string_view source) {
-  const std::string path = PathOf(source);
-  const std::string begin = BeforeWildcard(path);
-  std::error_code error;
-  if (std::filesystem::exists(path, error) ||
-      std::filesystem::exists(begin, error)) {
-    return absl::OkStatus();
+  for (const std::string& path : PathsOf(source)) {
+    const std::string begin = BeforeWildcard(path);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error) &&
+        !std::filesystem::exists(begin, error)) {
+      return absl::NotFoundError(absl::StrCat(
+          "data source '", source, "': there is no ", begin, " on this node"));
+    }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "data source '", source, "': there is no ", begin, " on this node"));
+  return absl::OkStatus();
 }
 
 absl::Status CheckAssignment(const v1::Assignment& assignment,
@@ -92,9 +107,16 @@ absl::Status CheckAssignment(const v1::Assignment& assignment,
         absl::StrCat("assignment of ", id.job_id(), ": no node has the ", count,
                      " ranks from ", first));
   }
-  const std::string& source = assignment.spec().data().source();
-  EVENSTEP_RETURN_IF_ERROR(CheckDataPath(source, data_root));
-  return CheckDataIsThere(source);
+  const v1::DataSpec& data = assignment.spec().data();
+  std::vector<std::string> sources = {data.source()};
+  if (!data.tokenizer().empty()) {
+    sources.push_back("tokenizer:" + data.tokenizer());
+  }
+  for (const std::string& source : sources) {
+    EVENSTEP_RETURN_IF_ERROR(CheckDataPath(source, data_root));
+    EVENSTEP_RETURN_IF_ERROR(CheckDataIsThere(source));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace evenstep::agent

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -58,6 +59,29 @@ TEST(CheckAssignmentTest, MissingDataAreNamedBeforeAnyRankStarts) {
   }
   assignment.mutable_spec()->mutable_data()->set_source("text:/tmp/[a-z]*");
   EXPECT_TRUE(CheckAssignment(assignment, "/").ok());
+}
+
+TEST(CheckAssignmentTest, EverySourceIsLookedForByItsFiles) {
+  char name[] = "/tmp/evenstep-root-XXXXXX";
+  const std::string root = mkdtemp(name);
+  v1::Assignment assignment = Legal();
+  v1::DataSpec* const data = assignment.mutable_spec()->mutable_data();
+  data->set_source("synthetic:lognormal(median=60, sigma=1);seed=1");
+  EXPECT_TRUE(CheckAssignment(assignment, root).ok());
+  data->set_source("megatron:" + root + "/pair");
+  EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  std::ofstream(root + "/pair.idx") << "x";
+  EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  std::filesystem::create_symlink("/etc/passwd", root + "/pair.bin");
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
+  std::filesystem::remove(root + "/pair.bin");
+  std::ofstream(root + "/pair.bin") << "x";
+  EXPECT_TRUE(CheckAssignment(assignment, root).ok());
+  data->set_tokenizer("/etc/passwd");
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
+  data->set_tokenizer(root + "/none.model");
+  EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  std::filesystem::remove_all(root);
 }
 
 TEST(CheckDataPathTest, DataMustStayBelowTheRoot) {

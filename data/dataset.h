@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/clip.h"
 
 namespace evenstep::data {
 
@@ -26,6 +27,10 @@ struct DatasetOptions {
   int64_t max_length = 0;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
+  // Of latents: the side of a patch in latent pixels, and the channels that a
+  // latent must have.
+  int patch = 1;
+  int channels = 0;
   // Folder for the index; empty: beside the data, or, where that cannot be
   // written, under $XDG_CACHE_HOME or ~/.cache.
   std::string cache_dir;
@@ -42,13 +47,20 @@ struct DatasetSummary {
   uint64_t content_key = 0;  // names, sizes and settings of the index
 };
 
-// One sample's tokens. targets[i] is the token after tokens[i]; a target of
-// kIgnoredTarget has no loss.
+// One sample. Of text: tokens, where targets[i] is the token after tokens[i],
+// and a target of kIgnoredTarget has no loss. Of video: a clip, no tokens.
 struct SampleTokens {
   std::vector<int32_t> tokens;
   std::vector<int32_t> targets;
+  std::shared_ptr<const Clip> clip = nullptr;
+  // Leading frames of the clip that the model is given: they have no loss.
+  int64_t given_frames = 0;
 };
 inline constexpr int32_t kIgnoredTarget = -100;
+inline int64_t NumTokens(const SampleTokens& sample) {
+  return sample.clip != nullptr ? sample.clip->shape.tokens()
+                                : static_cast<int64_t>(sample.tokens.size());
+}
 // Byte tokens are 0 to 255; this one ends a document.
 inline constexpr int32_t kEndToken = 256;
 inline constexpr int32_t kByteVocab = 257;
@@ -60,6 +72,8 @@ class Dataset {
   // Document index in [0, summary().num_samples).
   virtual int64_t Length(int64_t document) const = 0;
   virtual int64_t TrainedTokens(int64_t document) const = 0;
+  // No frames: the document is no video.
+  virtual ClipShape Shape(int64_t /*document*/) const { return {}; }
   // For messages: the file, and the line in it where there are several.
   virtual std::string Name(int64_t document) const {
     return "document " + std::to_string(document);

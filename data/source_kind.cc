@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "data/latents_dataset.h"
 #include "data/megatron_dataset.h"
 #include "data/synthetic_dataset.h"
 #include "data/text_dataset.h"
@@ -22,6 +23,7 @@ constexpr SourceKind kKinds[] = {
     {"text:", "text:PATH", OpenTextDataset, LookForText, Always},
     {"megatron:", "megatron:PREFIX", OpenMegatronDataset, LookForMegatron,
      Always},
+    {"latents:", "latents:PATH", OpenLatentsDataset, LookForText, Always},
     {"synthetic:", "synthetic:LAW", OpenSyntheticDataset, LookForSynthetic,
      IsSyntheticPath},
 };

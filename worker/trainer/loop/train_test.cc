@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/testing/temp_folder.h"
+#include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/checkpoint/safetensors.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/testing/fake_coordinator.h"
@@ -277,7 +277,8 @@ TEST(TrainTest, RankZeroLeavesWeightsAndTheWholeCurve) {
             job.output() + "/model.safetensors");
   EXPECT_EQ(job.rank(1).result->weights_path, "");
 
-  const auto weights = ReadSafetensors(job.output() + "/model.safetensors");
+  const auto weights =
+      data::ReadSafetensors(job.output() + "/model.safetensors");
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->metadata.at("evenstep.steps"), "8");
   EXPECT_EQ(weights->metadata.at("evenstep.model.width"), "32");
@@ -388,7 +389,7 @@ TEST(TrainTest, AFileThatCannotBeSyncedDoesNotCostTheWeights) {
   std::filesystem::create_symlink("/dev/null", job.output() + "/loss.csv");
   job.Run();
   ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
-  EXPECT_TRUE(ReadSafetensors(job.output() + "/model.safetensors").ok());
+  EXPECT_TRUE(data::ReadSafetensors(job.output() + "/model.safetensors").ok());
 }
 
 TEST(TrainTest, WeightsThatCannotBeWrittenFailTheJobWithTheirPath) {

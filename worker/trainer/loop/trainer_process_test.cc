@@ -10,9 +10,9 @@
 
 #include "absl/time/clock.h"
 #include "base/testing/temp_folder.h"
+#include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/checkpoint/safetensors.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/fault.h"
 #include "worker/trainer/loop/testing/fake_agent.h"
@@ -88,7 +88,8 @@ TEST_F(TrainerProcessTest, TwoProcessesTrainThreeStepsAndLeaveTheWeights) {
   }
   EXPECT_EQ(LastWord(0).finished().weights_path(),
             folder_.path() + "/model.safetensors");
-  EXPECT_TRUE(ReadSafetensors(folder_.path() + "/model.safetensors").ok());
+  EXPECT_TRUE(
+      data::ReadSafetensors(folder_.path() + "/model.safetensors").ok());
   EXPECT_EQ(agent_->coordinator().Losses(0).size(), 3u);
   EXPECT_EQ(agent_->coordinator().Losses(0), agent_->coordinator().Losses(1));
   for (const v1::ToAgent& message :
@@ -117,7 +118,8 @@ TEST_F(TrainerProcessTest, AJobMayAskForSplitStatesPrecisionAndAttention) {
   ASSERT_EQ(losses.size(), 3u);
   EXPECT_EQ(losses, agent_->coordinator().Losses(1));
   EXPECT_LT(losses[2], losses[0]);
-  const auto weights = ReadSafetensors(folder_.path() + "/model.safetensors");
+  const auto weights =
+      data::ReadSafetensors(folder_.path() + "/model.safetensors");
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->tensors.front().dtype, "BF16");
 }

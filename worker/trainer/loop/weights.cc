@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/trainer/checkpoint/safetensors.h"
+#include "data/safetensors.h"
 #include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {
 namespace {
+
+using data::SafetensorsMetadata;
+using data::TensorBytes;
 
 SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
                                  int64_t steps_done) {
@@ -49,8 +52,8 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
       values.push_back(parameter.value.detach().cpu().contiguous());
       tensors.push_back(ToBytes(parameter.name, values.back()));
     }
-    return WriteSafetensors(path, std::move(tensors),
-                            MakeMetadata(setup, steps_done));
+    return data::WriteSafetensors(path, std::move(tensors),
+                                  MakeMetadata(setup, steps_done));
   });
 }
 

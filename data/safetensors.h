@@ -1,5 +1,5 @@
-#ifndef EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_
-#define EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_
+#ifndef EVENSTEP_DATA_SAFETENSORS_H_
+#define EVENSTEP_DATA_SAFETENSORS_H_
 
 // The safetensors format: 8 bytes of little-endian header length, a JSON header
 // {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {...}} padded
@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace evenstep::trainer {
+namespace evenstep::data {
 
 struct TensorBytes {
   std::string name;
@@ -41,6 +41,15 @@ struct SafetensorsFile {
 
 inline constexpr int64_t kMaxSafetensorsHeaderBytes = 100 << 20;
 
+// Where a tensor's bytes stand in its file.
+struct TensorPlace {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
 // Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of one
 // name, an unknown dtype, or bytes that do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path,
@@ -50,10 +59,15 @@ absl::Status WriteSafetensors(const std::string& path,
 // NOT_FOUND: no such file. DATA_LOSS: not a whole safetensors file; the
 // sentence says what is wrong, with the numbers.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
-// The same for bytes that are in memory; `name` is for messages.
+// The header alone, of a file of any size: its tensors in order of their bytes.
+// The same errors.
+absl::StatusOr<std::vector<TensorPlace>> ReadSafetensorsPlaces(
+    const std::string& path);
+// The same as ReadSafetensors for bytes that are in memory; `name` is for
+// messages.
 absl::StatusOr<SafetensorsFile> ParseSafetensors(std::string bytes,
                                                  absl::string_view name);
 
-}  // namespace evenstep::trainer
+}  // namespace evenstep::data
 
-#endif  // EVENSTEP_WORKER_TRAINER_CHECKPOINT_SAFETENSORS_H_
+#endif  // EVENSTEP_DATA_SAFETENSORS_H_

@@ -1,4 +1,4 @@
-#include "worker/trainer/checkpoint/safetensors.h"
+#include "data/safetensors.h"
 
 #include <algorithm>
 #include <fstream>
@@ -14,7 +14,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
-namespace evenstep::trainer {
+namespace evenstep::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -180,10 +180,11 @@ absl::Status ParseHeader(absl::string_view text, SafetensorsMetadata* metadata,
 }
 
 // Tensors must cover the data exactly, in order, each with the bytes of its
-// shape. Sets the views.
-absl::Status PlaceTensors(absl::string_view data, std::vector<Entry>* entries) {
+// shape.
+absl::Status CheckPlaces(uint64_t data_bytes,
+                         const std::vector<Entry>& entries) {
   uint64_t expected_begin = 0;
-  for (Entry& entry : *entries) {
+  for (const Entry& entry : entries) {
     const int64_t bytes = ExpectedBytes(entry.tensor);
     if (bytes < 0) {
       return absl::DataLossError(absl::StrCat(
@@ -191,44 +192,84 @@ absl::Status PlaceTensors(absl::string_view data, std::vector<Entry>* entries) {
     }
     if (entry.begin != expected_begin || entry.end < entry.begin ||
         entry.end - entry.begin != static_cast<uint64_t>(bytes) ||
-        entry.end > data.size()) {
+        entry.end > data_bytes) {
       return absl::DataLossError(absl::StrCat(
           Describe(entry.tensor), " stands at [", entry.begin, ", ", entry.end,
           "), expected ", bytes, " bytes from ", expected_begin, " within the ",
-          data.size(), " bytes of data"));
+          data_bytes, " bytes of data"));
     }
-    entry.tensor.bytes = data.substr(entry.begin, bytes);
     expected_begin = entry.end;
   }
-  if (expected_begin != data.size()) {
+  if (expected_begin != data_bytes) {
     return absl::DataLossError(absl::StrCat("tensors take ", expected_begin,
-                                            " bytes, the file has ",
-                                            data.size(), " bytes of data"));
+                                            " bytes, the file has ", data_bytes,
+                                            " bytes of data"));
   }
   return absl::OkStatus();
 }
 
-absl::Status ParseInto(absl::string_view bytes, SafetensorsFile* file) {
-  if (bytes.size() < kLengthBytes) {
-    return absl::DataLossError(absl::StrCat("only ", bytes.size(),
+// Bytes of the header, after those of its length.
+absl::StatusOr<uint64_t> HeaderBytes(absl::string_view head,
+                                     uint64_t file_bytes) {
+  if (head.size() < kLengthBytes) {
+    return absl::DataLossError(absl::StrCat("only ", head.size(),
                                             " bytes, the header's length "
                                             "alone takes ",
                                             kLengthBytes));
   }
-  const uint64_t header_bytes = FromLittleEndian(bytes);
-  if (header_bytes > static_cast<uint64_t>(kMaxSafetensorsHeaderBytes) ||
-      header_bytes > bytes.size() - kLengthBytes) {
-    return absl::DataLossError(absl::StrCat(
-        "a header of ", header_bytes, " bytes in a file of ", bytes.size(),
-        "; at most ", kMaxSafetensorsHeaderBytes, " are read"));
+  const uint64_t header_bytes = FromLittleEndian(head);
+  if (header_bytes <= static_cast<uint64_t>(kMaxSafetensorsHeaderBytes) &&
+      header_bytes <= file_bytes - kLengthBytes) {
+    return header_bytes;
   }
+  return absl::DataLossError(absl::StrCat(
+      "a header of ", header_bytes, " bytes in a file of ", file_bytes,
+      "; at most ", kMaxSafetensorsHeaderBytes, " are read"));
+}
+
+absl::Status ParseInto(absl::string_view bytes, SafetensorsFile* file) {
+  EVENSTEP_ASSIGN_OR_RETURN(const uint64_t header_bytes,
+                            HeaderBytes(bytes, bytes.size()));
   std::vector<Entry> entries;
   EVENSTEP_RETURN_IF_ERROR(ParseHeader(bytes.substr(kLengthBytes, header_bytes),
                                        &file->metadata, &entries));
-  EVENSTEP_RETURN_IF_ERROR(
-      PlaceTensors(bytes.substr(kLengthBytes + header_bytes), &entries));
-  for (Entry& entry : entries) file->tensors.push_back(std::move(entry.tensor));
+  const absl::string_view data = bytes.substr(kLengthBytes + header_bytes);
+  EVENSTEP_RETURN_IF_ERROR(CheckPlaces(data.size(), entries));
+  for (Entry& entry : entries) {
+    entry.tensor.bytes = data.substr(entry.begin, entry.end - entry.begin);
+    file->tensors.push_back(std::move(entry.tensor));
+  }
   return absl::OkStatus();
+}
+
+// As many bytes from where `in` stands; fewer at the end of the file.
+std::string ReadBytes(std::ifstream* in, uint64_t count) {
+  std::string bytes(count, '\0');
+  in->read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<size_t>(in->gcount()));
+  return bytes;
+}
+
+absl::StatusOr<std::vector<TensorPlace>> ParsePlaces(std::ifstream* in,
+                                                     uint64_t file_bytes) {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const uint64_t header_bytes,
+      HeaderBytes(ReadBytes(in, kLengthBytes), file_bytes));
+  SafetensorsMetadata metadata;
+  std::vector<Entry> entries;
+  EVENSTEP_RETURN_IF_ERROR(
+      ParseHeader(ReadBytes(in, header_bytes), &metadata, &entries));
+  const uint64_t start = kLengthBytes + header_bytes;
+  EVENSTEP_RETURN_IF_ERROR(CheckPlaces(file_bytes - start, entries));
+  std::vector<TensorPlace> places;
+  for (Entry& entry : entries) {
+    places.push_back({std::move(entry.tensor.name),
+                      std::move(entry.tensor.dtype),
+                      std::move(entry.tensor.shape),
+                      static_cast<int64_t>(start + entry.begin),
+                      static_cast<int64_t>(entry.end - entry.begin)});
+  }
+  return places;
 }
 
 }  // namespace
@@ -275,4 +316,16 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   return ParseSafetensors(std::move(bytes), path);
 }
 
-}  // namespace evenstep::trainer
+absl::StatusOr<std::vector<TensorPlace>> ReadSafetensorsPlaces(
+    const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  const auto file_bytes = static_cast<uint64_t>(in.tellg());
+  in.seekg(0);
+  auto places = ParsePlaces(&in, file_bytes);
+  if (places.ok()) return places;
+  return absl::DataLossError(
+      absl::StrCat(path, ": ", places.status().message()));
+}
+
+}  // namespace evenstep::data

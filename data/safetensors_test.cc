@@ -1,4 +1,4 @@
-#include "worker/trainer/checkpoint/safetensors.h"
+#include "data/safetensors.h"
 
 #include <cstdio>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace evenstep::trainer {
+namespace evenstep::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,4 +161,4 @@ TEST_F(SafetensorsTest, AFolderThatIsNotThereIsNamed) {
 }
 
 }  // namespace
-}  // namespace evenstep::trainer
+}  // namespace evenstep::data

@@ -1,0 +1,58 @@
+#include "data/sample_rules.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace evenstep::data {
+namespace {
+
+// Bad or too long samples that are named; the rest are counted.
+constexpr size_t kMaxNamed = 5;
+
+absl::string_view Ellipsis(int64_t count) {
+  return count > static_cast<int64_t>(kMaxNamed) ? "; ..." : "";
+}
+
+}  // namespace
+
+void SampleRules::AddBad(const std::string& name, const std::string& reason) {
+  ++num_bad_;
+  if (notes_.size() < kMaxNamed) {
+    notes_.push_back(absl::StrCat(name, ": ", reason));
+  }
+}
+
+void SampleRules::AddTooLong(const std::string& name, int64_t tokens) {
+  if (options_.on_too_long == OnTooLong::kTruncate) {
+    ++num_truncated_;
+    return;
+  }
+  ++num_too_long_;
+  if (too_long_.size() < kMaxNamed) {
+    too_long_.push_back(absl::StrCat(name, ": ", tokens, " tokens"));
+  }
+}
+
+absl::Status SampleRules::Check(int64_t num_left, size_t num_files) const {
+  if (num_bad_ > 0 && options_.on_bad_sample == OnBadSample::kFail) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(num_bad_, " bad samples in ", options_.source, ": ",
+                     absl::StrJoin(notes_, "; "), Ellipsis(num_bad_),
+                     " (data.on_bad_sample: skip leaves them out)"));
+  }
+  if (num_too_long_ > 0 && options_.on_too_long == OnTooLong::kFail) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        num_too_long_, " samples of ", options_.source,
+        " are longer than max_length ", options_.max_length, ": ",
+        absl::StrJoin(too_long_, "; "), Ellipsis(num_too_long_),
+        " (raise data.max_length, or data.on_too_long: skip or truncate)"));
+  }
+  if (num_left > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no sample is left in ", options_.source, ": ", num_files,
+                   " files, ", num_bad_, " bad samples, ", num_too_long_,
+                   " longer than max_length ", options_.max_length));
+}
+
+}  // namespace evenstep::data

@@ -27,6 +27,8 @@ PlannedMicroBatch MakeMicroBatch(const planner::PlanRequest& request,
     const planner::Sample& sample = request.samples[index];
     out.sample_ids.push_back(sample.id);
     out.lengths.push_back(sample.length);
+    if (sample.frames == 0) continue;
+    out.shapes.push_back({sample.frames, sample.height, sample.width});
   }
   return out;
 }
@@ -37,6 +39,9 @@ v1::MicroBatch MicroBatchToProto(const PlannedMicroBatch& in) {
   out.set_degree(in.degree);
   out.mutable_sample_ids()->Assign(in.sample_ids.begin(), in.sample_ids.end());
   out.mutable_lengths()->Assign(in.lengths.begin(), in.lengths.end());
+  for (const data::ClipShape& shape : in.shapes) {
+    *out.add_shapes() = ToProto(shape);
+  }
   out.set_recompute_layers(in.recompute_layers);
   out.set_recompute_temporal_layers(in.recompute_temporal_layers);
   out.set_sp_mode(SpModeToProto(in.sp_mode));
@@ -85,17 +90,22 @@ absl::Status CheckMicroBatch(const v1::MicroBatch& proto, int world) {
         absl::StrCat("block of ", proto.degree(), " ranks from rank ",
                      proto.first_rank(), " does not lie in ", world, " ranks"));
   }
+  const bool is_video = proto.shapes_size() > 0;
   if (proto.sample_ids_size() != proto.lengths_size() ||
+      (is_video && proto.shapes_size() != proto.lengths_size()) ||
       proto.sample_ids_size() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(proto.sample_ids_size(), " sample ids and ",
-                     proto.lengths_size(), " lengths"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        proto.sample_ids_size(), " sample ids, ", proto.lengths_size(),
+        " lengths and ", proto.shapes_size(), " shapes"));
   }
   for (int i = 0; i < proto.lengths_size(); ++i) {
     if (proto.lengths(i) < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "sample ", proto.sample_ids(i), " has length ", proto.lengths(i)));
     }
+    if (!is_video) continue;
+    EVENSTEP_RETURN_IF_ERROR(
+        FromProto(proto.shapes(i), proto.lengths(i)).status());
   }
   if (proto.recompute_layers() < 0 || proto.recompute_temporal_layers() < 0 ||
       proto.round() < 0) {
@@ -112,6 +122,9 @@ PlannedMicroBatch MicroBatchFromProto(const v1::MicroBatch& proto) {
   out.degree = proto.degree();
   out.sample_ids.assign(proto.sample_ids().begin(), proto.sample_ids().end());
   out.lengths.assign(proto.lengths().begin(), proto.lengths().end());
+  for (const v1::ClipShape& shape : proto.shapes()) {  // CheckMicroBatch
+    out.shapes.push_back({shape.frames(), shape.height(), shape.width()});
+  }
   out.recompute_layers = proto.recompute_layers();
   out.recompute_temporal_layers = proto.recompute_temporal_layers();
   out.sp_mode = *SpModeFromProto(proto.sp_mode());  // CheckSharing
@@ -234,6 +247,29 @@ absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& proto) {
         " but its content has ", absl::Hex(digest)));
   }
   return plan;
+}
+
+v1::ClipShape ToProto(const data::ClipShape& shape) {
+  v1::ClipShape proto;
+  proto.set_frames(shape.frames);
+  proto.set_height(shape.height);
+  proto.set_width(shape.width);
+  return proto;
+}
+
+absl::StatusOr<data::ClipShape> FromProto(const v1::ClipShape& proto,
+                                          int64_t length) {
+  __int128 tokens = 1;
+  for (const int64_t side : {proto.frames(), proto.height(), proto.width()}) {
+    if (side < 1 || side > length) tokens = 0;
+    tokens *= side;
+  }
+  if (tokens == length) {
+    return data::ClipShape{proto.frames(), proto.height(), proto.width()};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(proto.frames(), " frames of ", proto.height(), " x ",
+                   proto.width(), " patches are not ", length, " tokens"));
 }
 
 }  // namespace evenstep::wire

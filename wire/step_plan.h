@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/clip.h"
 #include "evenstep/v1/plan.pb.h"
 #include "planner/plan.h"
 #include "planner/request.h"
@@ -22,7 +23,8 @@ struct PlannedMicroBatch {
   int first_rank = 0;
   int degree = 1;
   std::vector<int64_t> sample_ids;
-  std::vector<int64_t> lengths;  // tokens, parallel to sample_ids
+  std::vector<int64_t> lengths;         // tokens, parallel to sample_ids
+  std::vector<data::ClipShape> shapes;  // of video, parallel; empty for text
   int recompute_layers = 0;
   int recompute_temporal_layers = 0;  // of video
   planner::SpMode sp_mode = planner::SpMode::kUlysses;
@@ -55,8 +57,8 @@ struct StepPlan {
 // degree, recomputed layers, number of samples, all ids, all lengths; and if it
 // is not plain (ulysses, round 0, no temporal layers recomputed) -1, mode of
 // sequence parallelism (in the order of SpMode), ulysses degree, recomputed
-// temporal layers, round. Neither
-// the generation nor predictions: they change nothing that a rank computes.
+// temporal layers, round. Neither the generation nor predictions: they change
+// nothing that a rank computes; nor shapes: the data says the same.
 uint64_t StepPlanDigest(const StepPlan& plan);
 
 // Fills everything in, the digest included.
@@ -66,8 +68,15 @@ StepPlan MakeStepPlan(const planner::PlanRequest& request,
 
 v1::StepPlan ToProto(const StepPlan& plan);
 // INVALID_ARGUMENT: lists of different lengths, blocks outside the world,
-// lengths below 1, or a digest that does not match.
+// lengths below 1, shapes that are not of the lengths, or a digest that does
+// not match.
 absl::StatusOr<StepPlan> FromProto(const v1::StepPlan& proto);
+
+// Shapes as they are; INVALID_ARGUMENT when the product of the sides, each at
+// least 1, is not `length`.
+v1::ClipShape ToProto(const data::ClipShape& shape);
+absl::StatusOr<data::ClipShape> FromProto(const v1::ClipShape& proto,
+                                          int64_t length);
 
 }  // namespace evenstep::wire
 

@@ -293,5 +293,28 @@ TEST(StepPlanTest, DamagedPlansAreRefusedOrEqual) {
   }
 }
 
+TEST(StepPlanTest, ShapesOfVideoTravelWithTheirSamples) {
+  StepPlan plan;
+  plan.world = 2;
+  PlannedMicroBatch clips;
+  clips.degree = 2;
+  clips.sp_mode = planner::SpMode::kSwitch;
+  clips.ulysses_degree = 1;
+  clips.recompute_temporal_layers = 2;
+  clips.sample_ids = {7};
+  clips.lengths = {24};
+  clips.shapes = {{4, 3, 2}};
+  plan.micro_batches = {clips};
+  plan.digest = StepPlanDigest(plan);
+  v1::StepPlan proto = ToProto(plan);
+  const auto again = FromProto(proto);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->micro_batches[0].shapes, clips.shapes);
+  proto.mutable_micro_batches(0)->mutable_shapes(0)->set_frames(5);
+  EXPECT_FALSE(FromProto(proto).ok());
+  proto.mutable_micro_batches(0)->clear_shapes();
+  EXPECT_TRUE(FromProto(proto).ok());
+}
+
 }  // namespace
 }  // namespace evenstep::wire

@@ -32,6 +32,24 @@ struct LayerKind {
 // all of it.
 enum class AttentionMask { kCausal, kFull };
 
+// What a layer of a video model attends over: the patches of a frame, or the
+// frames of a patch.
+enum class ClipAxis { kSpace, kTime };
+
+// Attention within each clip of the micro-batch, along one of its axes. Shapes
+// as below. Everything is differentiable and collective over the group.
+class ClipAttention {
+ public:
+  virtual ~ClipAttention() = default;
+  // Own tokens [T, W] from the order of the other axis to that of `axis`
+  // (packed_clips.h).
+  virtual at::Tensor Arrange(const at::Tensor& x_TW, ClipAxis axis) = 0;
+  // Full attention over tokens in the order of `axis`, with as many heads of
+  // keys and values as of queries.
+  virtual at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_THD,
+                            const at::Tensor& v_THD, ClipAxis axis) = 0;
+};
+
 // Attention within each document of the micro-batch. Shapes: T own tokens, H
 // query heads, G key and value heads, D dimension of a head.
 class SequenceAttention {
@@ -41,11 +59,15 @@ class SequenceAttention {
   // over the group of the micro-batch.
   virtual at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
                             const at::Tensor& v_TGD, AttentionMask mask) = 0;
+  // Null unless the micro-batch is of video.
+  virtual ClipAttention* clips() { return nullptr; }
 };
 
 struct ForwardOptions {
-  // The first n layers keep no activations and run again in backward.
+  // The first n layers keep no activations and run again in backward; of a
+  // video model, the first n spatial and the first m temporal ones.
   int recompute_layers = 0;
+  int recompute_temporal_layers = 0;
 };
 
 class Model {

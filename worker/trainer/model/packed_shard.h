@@ -9,7 +9,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "worker/trainer/model/packed_clips.h"
 
 namespace evenstep::trainer {
 
@@ -32,6 +35,8 @@ struct PackedShard {
   at::Tensor targets_T;
   // Own tokens with a loss.
   int64_t trained_tokens = 0;
+  // Of video; it stands in the place of the three tensors.
+  std::shared_ptr<const PackedClips> clips = nullptr;
 };
 
 }  // namespace evenstep::trainer

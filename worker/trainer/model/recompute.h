@@ -15,8 +15,9 @@ namespace evenstep::trainer {
 
 using LayerFunction = std::function<at::Tensor(const at::Tensor& input)>;
 
-// layer(input), as a node of the graph. `parameters` are the leaves that the
-// layer reads. What the function refers to outlives the graph.
+// layer(input), as a node of the graph. `parameters` are the other tensors with
+// a gradient that the layer reads: leaves, or what layers share. What the
+// function refers to outlives the graph.
 at::Tensor RunRecomputed(LayerFunction layer, const at::Tensor& input,
                          const std::vector<at::Tensor>& parameters);
 

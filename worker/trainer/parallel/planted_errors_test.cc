@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -125,6 +126,47 @@ class UnreducedKeyGradients : public GroupDecorator {
   }
 };
 
+// Every rank draws noise of its own, as from a generator that each has seeded
+// by itself.
+class UnsynchronisedNoise : public ModelDecorator {
+ public:
+  UnsynchronisedNoise(std::unique_ptr<Model> model, int number)
+      : ModelDecorator(std::move(model)), number_(number) {}
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    PackedShard other = shard;
+    auto clips = std::make_shared<PackedClips>(*shard.clips);
+    clips->timesteps.front() *= 1.0 / (1 + number_);
+    other.clips = std::move(clips);
+    return model_->Forward(other, attention, options);
+  }
+
+ private:
+  const int number_;
+};
+
+// A rank keeps what it would send, as if the switch had forgotten it.
+class LostSwitch : public GroupDecorator {
+ public:
+  using GroupDecorator::GroupDecorator;
+  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
+                         void* recv,
+                         absl::Span<const int64_t> recv_bytes) override {
+    absl::Status status = inner().AllToAllv(send, send_bytes, recv, recv_bytes);
+    std::memset(recv, 0, recv_bytes[0]);
+    return status;
+  }
+};
+
+ParityOptions OneClipOnTwoRanks() {
+  ParityOptions options = OneStep(2, {{0, 2, {}}});
+  options.video = testing::SmallVideoConfig();
+  options.steps[0][0].shapes = {{4, 2, 3}};
+  options.steps[0][0].sp_mode = planner::SpMode::kSwitch;
+  options.steps[0][0].ulysses_degree = 1;
+  return options;
+}
+
 void ExpectReported(const ParityOptions& options) {
   const ParityReport report = MustRun(options);
   EXPECT_GT(report.loss, 1e-6);
@@ -170,6 +212,24 @@ TEST(PlantedErrorTest, AMissingSumOfKeyGradientsIsReported) {
   const ParityReport report = MustRun(options);
   EXPECT_LE(report.loss, testing::kParityTolerance);
   EXPECT_GT(report.gradient, 1e-4);
+}
+
+TEST(PlantedErrorTest, UnsynchronisedNoiseIsReported) {
+  ParityOptions options = OneClipOnTwoRanks();
+  ExpectParity(options);
+  std::atomic<int> number = 0;
+  options.wrap = [&number](std::unique_ptr<Model> model) {
+    return std::make_unique<UnsynchronisedNoise>(std::move(model), number++);
+  };
+  ExpectReported(options);
+}
+
+TEST(PlantedErrorTest, ASwitchThatLosesTokensIsReported) {
+  ParityOptions options = OneClipOnTwoRanks();
+  options.wrap_group = [](std::unique_ptr<Communicator> group) {
+    return std::make_unique<LostSwitch>(std::move(group));
+  };
+  ExpectReported(options);
 }
 
 TEST(PlantedErrorTest, ScaleByDegreeIsReported) {

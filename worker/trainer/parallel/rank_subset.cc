@@ -1,7 +1,9 @@
 #include "worker/trainer/parallel/rank_subset.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/util/accumulate.h>
 
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -32,6 +34,33 @@ at::Tensor RankSubset::AllToAll(const at::Tensor& send_P) {
       Counts(static_cast<int64_t>(send.nbytes()) / size_);
   absl::Status status = group_->AllToAllv(send.const_data_ptr(), counts,
                                           recv.mutable_data_ptr(), counts);
+  if (!status.ok()) Fail(std::move(status));
+  return recv;
+}
+
+std::vector<int64_t> RankSubset::RowCounts(const std::vector<int64_t>& rows,
+                                           int64_t bytes_per_row) const {
+  std::vector<int64_t> counts(group_->size(), 0);
+  for (int i = 0; i < size_; ++i) {
+    counts[first_ + i * stride_] = rows[i] * bytes_per_row;
+  }
+  return counts;
+}
+
+at::Tensor RankSubset::AllToAllRows(const at::Tensor& rows,
+                                    const std::vector<int64_t>& send_rows,
+                                    const std::vector<int64_t>& recv_rows) {
+  if (size_ == 1) return rows;
+  const at::Tensor send = rows.contiguous();
+  const int64_t total =
+      std::accumulate(recv_rows.begin(), recv_rows.end(), int64_t{0});
+  at::Tensor recv =
+      at::empty(WithFirst(total, send.sizes().slice(1)), send.options());
+  const auto bytes_per_row = static_cast<int64_t>(send.element_size()) *
+                             c10::multiply_integers(send.sizes().slice(1));
+  absl::Status status = group_->AllToAllv(
+      send.const_data_ptr(), RowCounts(send_rows, bytes_per_row),
+      recv.mutable_data_ptr(), RowCounts(recv_rows, bytes_per_row));
   if (!status.ok()) Fail(std::move(status));
   return recv;
 }

@@ -32,6 +32,11 @@ class RankSubset {
 
   // Slice p of `send_P` to rank p, and from rank p into slice p of the result.
   at::Tensor AllToAll(const at::Tensor& send_P);
+  // The same with slices of any number of rows: send_rows[p] of them go to rank
+  // p, and recv_rows[p] come from it, end to end.
+  at::Tensor AllToAllRows(const at::Tensor& rows,
+                          const std::vector<int64_t>& send_rows,
+                          const std::vector<int64_t>& recv_rows);
   // Every rank's tensor, laid side by side along a new first dimension.
   at::Tensor AllGather(const at::Tensor& own);
   // The sum over ranks of this rank's slice of `parts_P`, in the order of
@@ -43,6 +48,9 @@ class RankSubset {
  private:
   // Bytes for each rank of the group: `bytes` for the subset's, else 0.
   std::vector<int64_t> Counts(int64_t bytes) const;
+  // By rank of the group, from numbers of rows by rank of the subset.
+  std::vector<int64_t> RowCounts(const std::vector<int64_t>& rows,
+                                 int64_t bytes_per_row) const;
 
   Communicator* const group_;
   const int first_;

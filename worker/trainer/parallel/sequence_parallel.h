@@ -14,25 +14,23 @@
 #include "worker/trainer/model/model.h"
 #include "worker/trainer/model/packed_shard.h"
 #include "worker/trainer/parallel/gather_attention.h"
+#include "worker/trainer/parallel/group_attention.h"
 #include "worker/trainer/parallel/rank_subset.h"
 #include "worker/trainer/parallel/ulysses.h"
 
 namespace evenstep::trainer {
 
-class SequenceParallelAttention : public SequenceAttention {
+class SequenceParallelAttention : public GroupAttention {
  public:
   // Both outlive this object, and it outlives the graph. The group has
   // shard.degree ranks; alone, nothing is exchanged.
   SequenceParallelAttention(Communicator* group, const PackedShard* shard,
                             IrregularHeads irregular_heads);
 
-  // Throws after an error, forward or backward, since autograd knows nothing
-  // else; status() then holds it.
   at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
                     const at::Tensor& v_TGD, AttentionMask mask) override;
 
-  // The first error of a collective, or of heads that do not fit.
-  const absl::Status& status() const;
+  const absl::Status& status() const override;
 
  private:
   // Over the rows of this rank's part, which holds all its tokens.

@@ -13,6 +13,8 @@
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/tensor_meter.h"
+#include "worker/trainer/parallel/clip_attention.h"
+#include "worker/trainer/parallel/clip_shard.h"
 #include "worker/trainer/parallel/sequence_layout.h"
 #include "worker/trainer/parallel/sequence_parallel.h"
 #include "worker/trainer/parallel/shard.h"
@@ -44,8 +46,7 @@ class BackwardOnThisThread {
 
 // `attention` knows better when a collective was at fault.
 template <typename Body>
-absl::Status Translate(const SequenceParallelAttention& attention,
-                       const Body& body) {
+absl::Status Translate(const GroupAttention& attention, const Body& body) {
   const absl::Status status = CatchTorch("a micro-batch", [&] {
     body();
     return absl::OkStatus();
@@ -85,7 +86,7 @@ absl::StatusOr<std::vector<data::SampleTokens>> ReadSamples(
   for (size_t i = 0; i < micro_batch.sample_ids.size(); ++i) {
     const int64_t id = micro_batch.sample_ids[i];
     EVENSTEP_ASSIGN_OR_RETURN(data::SampleTokens sample, read(id));
-    const int64_t length = static_cast<int64_t>(sample.tokens.size());
+    const int64_t length = data::NumTokens(sample);
     if (length != micro_batch.lengths[i]) {
       return absl::DataLossError(absl::StrCat("sample ", id, " has ", length,
                                               " tokens, its plan says ",
@@ -94,6 +95,50 @@ absl::StatusOr<std::vector<data::SampleTokens>> ReadSamples(
     samples.push_back(std::move(sample));
   }
   return samples;
+}
+
+absl::StatusOr<ClipSharing> SharingOf(
+    const wire::PlannedMicroBatch& micro_batch) {
+  if (micro_batch.sp_mode == planner::SpMode::kSwitch) {
+    return ClipSharing::kSwitch;
+  }
+  if (micro_batch.sp_mode == planner::SpMode::kUlysses) {
+    return ClipSharing::kHeads;
+  }
+  return absl::InvalidArgumentError(
+      "a video model does not gather keys and values");
+}
+
+// What a model is given of a micro-batch.
+struct RankShare {
+  std::unique_ptr<PackedShard> shard;
+  std::unique_ptr<GroupAttention> attention;
+};
+
+absl::StatusOr<RankShare> ShareOf(
+    const wire::PlannedMicroBatch& micro_batch,
+    const std::vector<data::SampleTokens>& samples, Communicator* group,
+    const StepRunnerOptions& options) {
+  RankShare share;
+  if (samples.front().clip == nullptr) {
+    EVENSTEP_ASSIGN_OR_RETURN(const SequenceLayout layout,
+                              LayoutOf(micro_batch));
+    EVENSTEP_ASSIGN_OR_RETURN(PackedShard shard,
+                              MakeShard(samples, layout, group->rank()));
+    share.shard = std::make_unique<PackedShard>(std::move(shard));
+    share.attention = std::make_unique<SequenceParallelAttention>(
+        group, share.shard.get(), options.irregular_heads);
+    return share;
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const ClipSharing sharing, SharingOf(micro_batch));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      PackedShard shard,
+      MakeClipShard({samples, micro_batch.sample_ids, options.seed},
+                    group->size(), group->rank(), sharing));
+  share.shard = std::make_unique<PackedShard>(std::move(shard));
+  share.attention =
+      std::make_unique<GroupClipAttention>(group, share.shard.get());
+  return share;
 }
 
 }  // namespace
@@ -158,17 +203,18 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
   const ComputeTimer timer(compute_clock_, *group);
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
                             ReadSamples(micro_batch, read));
-  EVENSTEP_ASSIGN_OR_RETURN(const SequenceLayout layout, LayoutOf(micro_batch));
-  PackedShard shard;
+  RankShare share;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("a shard", [&]() -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(shard, MakeShard(samples, layout, group->rank()));
+    EVENSTEP_ASSIGN_OR_RETURN(share,
+                              ShareOf(micro_batch, samples, group, options_));
     return absl::OkStatus();
   }));
-  SequenceParallelAttention attention(group, &shard, options_.irregular_heads);
   MicroBatchResult result;
-  EVENSTEP_RETURN_IF_ERROR(Translate(attention, [&] {
+  EVENSTEP_RETURN_IF_ERROR(Translate(*share.attention, [&] {
     const at::Tensor loss_sum = model_->Forward(
-        shard, attention, {.recompute_layers = micro_batch.recompute_layers});
+        *share.shard, *share.attention,
+        {.recompute_layers = micro_batch.recompute_layers,
+         .recompute_temporal_layers = micro_batch.recompute_temporal_layers});
     const BackwardOnThisThread on_this_thread;
     torch::autograd::backward(
         {loss_sum}, {at::full({}, 1.0 / static_cast<double>(divisor_tokens),
@@ -176,9 +222,9 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
     // A device is asked once, when all of its work is queued.
     result.loss_sum = loss_sum.item().toDouble();
   }));
-  result.trained_tokens = shard.trained_tokens;
+  result.trained_tokens = share.shard->trained_tokens;
   result.loss_not_finite = !std::isfinite(result.loss_sum);
-  result.padded_tokens = shard.tokens_T.size(0);
+  result.padded_tokens = share.shard->padded_tokens / share.shard->degree;
   result.activation_bytes = memory.peak_bytes() - bytes_before;
   result.collective_ns = group->collective_ns() - before_ns;
   result.compute_ns = timer.ElapsedNs();

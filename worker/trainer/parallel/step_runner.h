@@ -24,7 +24,7 @@
 
 namespace evenstep::trainer {
 
-// Tokens of a sample by its id in the plan. Called on the runner's thread.
+// A sample by its id in the plan. Called on the runner's thread.
 using SampleReader =
     std::function<absl::StatusOr<data::SampleTokens>(int64_t sample_id)>;
 
@@ -65,6 +65,8 @@ struct StepRunnerOptions {
   IrregularHeads irregular_heads = IrregularHeads::kRefuse;
   // As the optimizer's: which gradients the reduction leaves on this rank.
   Sharding sharding = Sharding::kNone;
+  // The job's, of what is random about samples (model/sample_random.h).
+  uint64_t seed = 0;
 };
 
 class StepRunner {

@@ -13,8 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/counter_random.h"
 #include "base/status_macros.h"
 #include "worker/trainer/optim/adamw.h"
+#include "worker/trainer/testing/clip_oracle.h"
 #include "worker/trainer/testing/oracle.h"
 
 namespace evenstep::trainer::testing {
@@ -34,6 +36,43 @@ AdamWOptions Optimizer(size_t steps) {
   return options;
 }
 
+// Of the job: what is random about samples of video.
+constexpr uint64_t kSeed = 5;
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ParityOptions& options) {
+  if (!options.video) return MakeDecoder(options.config);
+  EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                            MakeDiffusionTransformer(*options.video));
+  return model;
+}
+
+int64_t CountTrained(const data::SampleTokens& sample) {
+  if (sample.clip != nullptr) {
+    return (sample.clip->shape.frames - sample.given_frames) *
+           sample.clip->shape.patches();
+  }
+  return std::count_if(
+      sample.targets.begin(), sample.targets.end(),
+      [](int32_t target) { return target != data::kIgnoredTarget; });
+}
+
+// The samples of a micro-batch, whose ids begin with `id`.
+std::vector<data::SampleTokens> MakeSamples(const ParityOptions& options,
+                                            const TestMicroBatch& test,
+                                            int64_t id) {
+  std::vector<data::SampleTokens> samples;
+  for (const data::ClipShape& shape : test.shapes) {
+    samples.push_back(RandomClip(id++, shape, options.video->channels));
+  }
+  for (const int64_t length : test.lengths) {
+    samples.push_back(options.sample
+                          ? options.sample(id, length)
+                          : RandomSample(id, length, options.config.vocab));
+    ++id;
+  }
+  return samples;
+}
+
 std::vector<TestStep> MakeSteps(const ParityOptions& options) {
   std::vector<TestStep> steps;
   int64_t id = 0;
@@ -45,16 +84,14 @@ std::vector<TestStep> MakeSteps(const ParityOptions& options) {
       wire::PlannedMicroBatch planned;
       planned.first_rank = test.first_rank;
       planned.degree = test.degree;
-      planned.lengths = test.lengths;
+      planned.shapes = test.shapes;
       planned.recompute_layers = test.recompute_layers;
+      planned.recompute_temporal_layers = test.recompute_temporal_layers;
+      planned.sp_mode = test.sp_mode;
       planned.ulysses_degree = test.ulysses_degree;
-      for (int64_t length : test.lengths) {
-        data::SampleTokens sample =
-            options.sample ? options.sample(id, length)
-                           : RandomSample(id, length, options.config.vocab);
-        step.plan.trained_tokens += std::count_if(
-            sample.targets.begin(), sample.targets.end(),
-            [](int32_t target) { return target != data::kIgnoredTarget; });
+      for (data::SampleTokens& sample : MakeSamples(options, test, id)) {
+        planned.lengths.push_back(data::NumTokens(sample));
+        step.plan.trained_tokens += CountTrained(sample);
         planned.sample_ids.push_back(id);
         step.samples[id++] = std::move(sample);
       }
@@ -108,19 +145,32 @@ struct Expected {
   std::vector<at::Tensor> parameters;
 };
 
+OracleResult RunOracleOf(const ParityOptions& options,
+                         const std::vector<NamedParameter>& parameters,
+                         const TestStep& step) {
+  std::vector<data::SampleTokens> samples;
+  std::vector<int64_t> ids;
+  for (const auto& [id, sample] : step.samples) {
+    samples.push_back(sample);
+    ids.push_back(id);
+  }
+  return options.video
+             ? RunClipOracle(*options.video, parameters, samples, ids, kSeed)
+             : RunOracle(options.config, parameters, samples);
+}
+
 absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
                                         const std::vector<TestStep>& steps) {
-  DecoderConfig config = options.config;
-  config.device = at::kCPU;
-  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(config));
+  ParityOptions on_cpu = options;
+  on_cpu.config.device = at::kCPU;
+  if (on_cpu.video) on_cpu.video->device = at::kCPU;
+  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeModel(on_cpu));
   const std::vector<NamedParameter> parameters =
       CopyParameters(model->parameters());
   AdamW optimizer(parameters, Optimizer(steps.size()));
   Expected expected;
   for (const TestStep& step : steps) {
-    std::vector<data::SampleTokens> samples;
-    for (const auto& [id, sample] : step.samples) samples.push_back(sample);
-    expected.losses.push_back(RunOracle(config, parameters, samples).loss);
+    expected.losses.push_back(RunOracleOf(on_cpu, parameters, step).loss);
     auto& gradients = expected.gradients.emplace_back();
     for (const auto& p : parameters)
       gradients.push_back(p.value.grad().clone());
@@ -201,7 +251,7 @@ absl::Status RunRank(const ParityOptions& options,
                      const std::vector<TestStep>& steps,
                      const Expected& expected, const StepGroups& groups,
                      ParityReport* report) {
-  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(options.config));
+  EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeModel(options));
   if (options.wrap) model = options.wrap(std::move(model));
   const bool sharded = options.sharding == Sharding::kZero1;
   const auto& parameters = model->parameters();
@@ -209,7 +259,7 @@ absl::Status RunRank(const ParityOptions& options,
   const ElementRange own =
       sharded ? ShardOf(all.end, options.world, groups.rank) : all;
   StepRunner runner(model.get(), groups,
-                    {options.irregular_heads, options.sharding});
+                    {options.irregular_heads, options.sharding, kSeed});
   AdamW optimizer(parameters, Optimizer(steps.size()),
                   sharded ? groups.world : nullptr);
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -245,6 +295,22 @@ data::SampleTokens RandomSample(int64_t id, int64_t length, int vocab) {
   return sample;
 }
 
+data::SampleTokens RandomClip(int64_t id, const data::ClipShape& shape,
+                              int64_t channels) {
+  auto clip = std::make_shared<data::Clip>();
+  clip->shape = shape;
+  clip->channels = channels;
+  const CounterRandom random(static_cast<uint64_t>(id));
+  for (int64_t i = 0; i < shape.tokens() * channels; ++i) {
+    clip->values.push_back(
+        static_cast<float>(random.Normal(static_cast<uint64_t>(i))));
+  }
+  data::SampleTokens sample;
+  sample.given_frames = id % 3 == 1 ? shape.frames / 2 : 0;
+  sample.clip = std::move(clip);
+  return sample;
+}
+
 DecoderConfig SmallConfig() {
   DecoderConfig config;
   config.layers = 2;
@@ -252,6 +318,17 @@ DecoderConfig SmallConfig() {
   config.heads = 4;
   config.kv_heads = 2;
   config.vocab = 13;
+  config.seed = 7;
+  config.dtype = at::kDouble;
+  return config;
+}
+
+DiffusionTransformerConfig SmallVideoConfig() {
+  DiffusionTransformerConfig config;
+  config.layers = 4;
+  config.width = 16;
+  config.heads = 4;
+  config.channels = 3;
   config.seed = 7;
   config.dtype = at::kDouble;
   return config;

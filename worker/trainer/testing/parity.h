@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/diffusion_transformer.h"
 #include "worker/trainer/parallel/step_runner.h"
 #include "worker/trainer/testing/ranks.h"
 
@@ -25,6 +27,10 @@ struct TestMicroBatch {
   std::vector<int64_t> lengths;
   int recompute_layers = 0;
   int ulysses_degree = 0;  // 0: the whole degree
+  // Of video; they stand in the place of lengths.
+  std::vector<data::ClipShape> shapes = {};
+  int recompute_temporal_layers = 0;
+  planner::SpMode sp_mode = planner::SpMode::kUlysses;
 };
 
 using ModelWrapper =
@@ -37,6 +43,7 @@ using SampleMaker =
 
 struct ParityOptions {
   DecoderConfig config;
+  std::optional<DiffusionTransformerConfig> video;  // in the place of config
   int world = 1;
   // One list per step.
   std::vector<std::vector<TestMicroBatch>> steps;
@@ -67,8 +74,15 @@ struct ParityReport {
 // Tokens drawn from (id, position); the last one has no target.
 data::SampleTokens RandomSample(int64_t id, int64_t length, int vocab);
 
+// A clip of values drawn from (id, place); of some ids the first frames are
+// given.
+data::SampleTokens RandomClip(int64_t id, const data::ClipShape& shape,
+                              int64_t channels);
+
 // Four query heads over two key and value heads, float64.
 DecoderConfig SmallConfig();
+// Two spatial and two temporal layers of four heads, float64.
+DiffusionTransformerConfig SmallVideoConfig();
 
 absl::StatusOr<ParityReport> RunParity(const ParityOptions& options);
 

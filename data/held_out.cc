@@ -44,6 +44,9 @@ class Subset : public Dataset {
   int64_t TrainedTokens(int64_t document) const override {
     return whole_->TrainedTokens(documents_[document]);
   }
+  ClipShape Shape(int64_t document) const override {
+    return whole_->Shape(documents_[document]);
+  }
   std::string Name(int64_t document) const override {
     return whole_->Name(documents_[document]);
   }

@@ -108,6 +108,7 @@ class LatentsDataset : public Dataset {
   int64_t TrainedTokens(int64_t document) const override {
     return Length(document);
   }
+  int64_t Vocab() const override { return 0; }  // no tokens
   ClipShape Shape(int64_t document) const override {
     return clips_[document].shape;
   }

@@ -1,8 +1,10 @@
 #include "jobspec/cost_file.h"
 
 #include <map>
+#include <optional>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/nearest_name.h"
 #include "base/parse_value.h"
@@ -13,13 +15,18 @@
 namespace evenstep::jobspec {
 namespace {
 
-// May be left out: the linear cost then holds all of it.
-constexpr absl::string_view kHead = "head_ns_per_token";
 // Lists by degree.
 constexpr char kCollective[] = "collective";
 constexpr char kGather[] = "gather";
 
 using CollectiveCosts = std::vector<planner::TimeModel::CollectiveCost>;
+
+// May be left out: the linear cost then holds all of it, or the model is of
+// the other kind.
+bool IsOptional(absl::string_view key) {
+  return key == "head_ns_per_token" || absl::StartsWith(key, "spatial_") ||
+         absl::StartsWith(key, "temporal_");
+}
 
 // Reads one cost map; lines are remembered for messages about rules.
 class CostReader {
@@ -78,7 +85,7 @@ class CostReader {
                              const std::vector<Field>& fields,
                              const std::map<std::string, int>& lines) {
     for (const Field& field : fields) {
-      if (lines.count(field.key) == 0 && field.key != kHead) {
+      if (lines.count(field.key) == 0 && !IsOptional(field.key)) {
         return YamlError(name_, root.line,
                          absl::StrCat("costs: ", field.key, " is missing"));
       }
@@ -158,7 +165,9 @@ std::string FormatCosts(const planner::TimeModel& costs,
   planner::TimeModel copy = costs;
   std::string out;
   for (const Field& field : CostFields(&copy)) {
-    absl::StrAppend(&out, indent, field.key, ": ", *field.format(), "\n");
+    const std::optional<std::string> value = field.format();
+    if (!value.has_value()) continue;
+    absl::StrAppend(&out, indent, field.key, ": ", *value, "\n");
   }
   AppendCollective(kCollective, costs.collective, indent, &out);
   AppendCollective(kGather, costs.gather, indent, &out);
@@ -177,7 +186,10 @@ std::string FormatCostFile(const planner::TimeModel& costs) {
       "# A micro-batch of S tokens with lengths s on d ranks takes about\n"
       "#   micro_batch_fixed + (quadratic * sum s^2 + (linear + head) * S) / "
       "d\n"
-      "# and the collectives of its degree.\n",
+      "# and the collectives of its degree. Of video, spatial_quadratic is "
+      "for\n"
+      "# pairs of patches of a frame, temporal_quadratic for frames of a "
+      "patch.\n",
       FormatCosts(costs, ""));
 }
 

@@ -62,6 +62,25 @@ Field OptionalText(std::string key, std::string* target) {
           }};
 }
 
+// Written of video models only.
+Field OfVideo(const JobSpec* spec, Field field) {
+  field.format = [spec, format = field.format]() -> std::optional<std::string> {
+    if (!spec->model.is_video()) return std::nullopt;
+    return format();
+  };
+  return field;
+}
+
+// A cost that one of the two kinds of models does without.
+Field OptionalCost(std::string key, double* target) {
+  return {std::move(key),
+          [target](absl::string_view text) { return ParseValue(text, target); },
+          [target]() -> std::optional<std::string> {
+            if (*target == 0) return std::nullopt;
+            return FormatValue(*target);
+          }};
+}
+
 }  // namespace
 
 std::vector<Field> JobFields(JobSpec* spec) {
@@ -69,6 +88,8 @@ std::vector<Field> JobFields(JobSpec* spec) {
   return {
       ValueField("name", &spec->name),
       ValueField("kind", &spec->kind),
+      OfVideo(spec, NameField("model.kind", ModelKindName, ParseModelKind,
+                              &spec->model.kind)),
       ValueField("model.layers", &spec->model.layers),
       ValueField("model.width", &spec->model.width),
       ValueField("model.heads", &spec->model.heads),
@@ -78,6 +99,10 @@ std::vector<Field> JobFields(JobSpec* spec) {
                 &spec->model.attention),
       SpModesField("model.sp_modes", &spec->model.sp_modes),
       ValueField("model.expand_kv_heads", &spec->model.expand_kv_heads),
+      OfVideo(spec, ValueField("model.channels", &spec->model.channels)),
+      OfVideo(spec, ValueField("model.patch", &spec->model.patch)),
+      OfVideo(spec, ValueField("model.max_switch_degree",
+                               &spec->model.max_switch_degree)),
       ValueField("data.source", &data->source),
       OptionalText("data.tokenizer", &data->tokenizer),
       ValueField("data.max_length", &data->max_length),
@@ -85,6 +110,7 @@ std::vector<Field> JobFields(JobSpec* spec) {
                 &data->on_too_long),
       NameField("data.on_bad_sample", OnBadSampleName, ParseOnBadSample,
                 &data->on_bad_sample),
+      OfVideo(spec, ValueField("data.given_frames", &data->given_frames)),
       ValueField("batch.samples", &spec->batch_samples),
       ValueField("steps", &spec->steps),
       ValueField("seed", &spec->seed),
@@ -104,6 +130,8 @@ std::vector<Field> JobFields(JobSpec* spec) {
       NameField("memory.recompute", RecomputeName, ParseRecompute,
                 &spec->memory.recompute),
       ValueField("memory.recompute_layers", &spec->memory.recompute_layers),
+      OfVideo(spec, ValueField("memory.recompute_temporal_layers",
+                               &spec->memory.recompute_temporal_layers)),
       OptionalDuration("timeouts.collective", &spec->timeouts.collective),
       ValueField("timeouts.start", &spec->timeouts.start),
       ValueField("timeouts.stop", &spec->timeouts.stop),
@@ -123,6 +151,14 @@ std::vector<Field> CostFields(planner::TimeModel* costs) {
       ValueField("collective_latency_ns", &costs->collective_latency_ns),
       ValueField("step_fixed_ns", &costs->step_fixed_ns),
       ValueField("head_ns_per_token", &costs->head_ns_per_token),
+      OptionalCost("spatial_linear_ns_per_token",
+                   &costs->spatial.linear_ns_per_token),
+      OptionalCost("spatial_quadratic_ns_per_token2",
+                   &costs->spatial.quadratic_ns_per_token2),
+      OptionalCost("temporal_linear_ns_per_token",
+                   &costs->temporal.linear_ns_per_token),
+      OptionalCost("temporal_quadratic_ns_per_token2",
+                   &costs->temporal.quadratic_ns_per_token2),
   };
 }
 

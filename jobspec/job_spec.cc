@@ -33,7 +33,6 @@ absl::Status ParseOneOf(absl::string_view name,
       absl::StrCat("'", name, "' is unknown", KnownNamesHint(name, known)));
 }
 
-// Modes of a text model.
 absl::string_view SpModeName(planner::SpMode mode) {
   switch (mode) {
     case planner::SpMode::kUlysses:
@@ -91,6 +90,15 @@ absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value) {
                     OnBadSampleName, value);
 }
 
+absl::string_view ModelKindName(ModelKind value) {
+  return value == ModelKind::kVideo ? "video" : "text";
+}
+
+absl::Status ParseModelKind(absl::string_view name, ModelKind* value) {
+  return ParseOneOf(name, {ModelKind::kText, ModelKind::kVideo}, ModelKindName,
+                    value);
+}
+
 absl::string_view AttentionName(Attention value) {
   return value == Attention::kFull ? "full" : "causal";
 }
@@ -115,7 +123,7 @@ absl::Status ParseSpModes(absl::string_view text,
     EVENSTEP_RETURN_IF_ERROR(
         ParseOneOf(absl::StripAsciiWhitespace(name),
                    {planner::SpMode::kUlysses, planner::SpMode::kKvGather,
-                    planner::SpMode::kBoth},
+                    planner::SpMode::kBoth, planner::SpMode::kSwitch},
                    SpModeName, &mode));
     parsed.push_back(mode);
   }
@@ -171,25 +179,36 @@ absl::Status ParseOptimizerSharding(absl::string_view name,
                     OptimizerShardingName, value);
 }
 
-data::DatasetOptions ToDatasetOptions(const DataSpec& data) {
+data::DatasetOptions ToDatasetOptions(const JobSpec& spec) {
   data::DatasetOptions options;
-  options.source = data.source;
-  options.tokenizer = data.tokenizer;
-  options.max_length = data.max_length;
-  options.on_too_long = data.on_too_long;
-  options.on_bad_sample = data.on_bad_sample;
+  options.source = spec.data.source;
+  options.tokenizer = spec.data.tokenizer;
+  options.max_length = spec.data.max_length;
+  options.on_too_long = spec.data.on_too_long;
+  options.on_bad_sample = spec.data.on_bad_sample;
+  options.patch = spec.model.patch;
+  options.channels = spec.model.channels;
   return options;
 }
 
 planner::ModelShape ToModelShape(const ModelSpec& model) {
   planner::ModelShape shape;
-  shape.num_layers = model.layers;
+  if (model.is_video()) {
+    shape.spatial_layers = shape.temporal_layers = model.layers / 2;
+    shape.max_switch_degree = model.max_switch_degree;
+  } else {
+    shape.num_layers = model.layers;
+  }
   shape.width = model.width;
   shape.heads = model.heads;
   shape.kv_heads = model.kv_heads;
   shape.sp_modes = model.sp_modes;
   shape.expand_kv_heads = model.expand_kv_heads;
   return shape;
+}
+
+planner::LayerCounts ToRecomputeLayers(const MemorySpec& memory) {
+  return {memory.recompute_layers, memory.recompute_temporal_layers};
 }
 
 int NumAlignedGroups(int ranks) {
@@ -203,7 +222,9 @@ planner::PlanRequest ToPlanRequest(const JobSpec& spec) {
   planner::PlanRequest request;
   request.run.max_length = spec.data.max_length;
   request.model = ToModelShape(spec.model);
-  request.memory = DecoderMemory(spec.model, spec.precision);
+  if (!spec.model.is_video()) {
+    request.memory = DecoderMemory(spec.model, spec.precision);
+  }
   request.memory.tokens_per_rank = spec.memory.tokens_per_rank;
   planner::Options& options = request.options;
   options.policy = spec.policy;
@@ -212,12 +233,15 @@ planner::PlanRequest ToPlanRequest(const JobSpec& spec) {
     options.max_groups_per_rank =
         spec.groups_per_rank - NumAlignedGroups(spec.ranks);
   }
-  options.recompute_layers = spec.memory.recompute_layers;
+  options.recompute_layers = ToRecomputeLayers(spec.memory);
   if (spec.memory.recompute == Recompute::kPlan) LetThePlanChoose(&request);
   return request;
 }
 
 absl::Status CheckJobFits(const JobSpec& spec) {
+  // Where a clip fits depends on its frames, which are known when it is
+  // planned.
+  if (spec.model.is_video()) return absl::OkStatus();
   planner::PlanRequest request = ToPlanRequest(spec);
   request.cluster.ranks_per_node = {spec.ranks};
   return planner::CheckFits(spec.data.max_length, std::move(request));

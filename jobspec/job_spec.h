@@ -22,6 +22,7 @@ namespace evenstep::jobspec {
 using data::OnBadSample;
 using data::OnTooLong;
 
+enum class ModelKind { kText, kVideo };
 // What a token sees of its own document.
 enum class Attention { kCausal, kFull };
 // Of parameters. Under bfloat16 masters, gradients and optimizer states are
@@ -35,17 +36,25 @@ enum class OptimizerSharding { kNone, kZero1 };
 enum class Recompute { kFixed, kPlan };
 
 struct ModelSpec {
-  int layers = 2;
+  ModelKind kind = ModelKind::kText;
+  int layers = 2;  // of video, spatial and temporal ones in turn
   int width = 128;
   int heads = 4;
   int kv_heads = 0;  // 0 in a file means as many as heads; filled in on parsing
   int vocab = 257;   // bytes and an end token
   Attention attention = Attention::kCausal;
-  // How a group may share its sequences; empty: ulysses alone.
+  // How a group may share its sequences; empty: ulysses alone, or switch alone
+  // for video.
   std::vector<planner::SpMode> sp_modes;
   // Degrees that fit the query heads but not the key and value heads: these are
   // repeated for every query head.
   bool expand_kv_heads = false;
+  // Of video.
+  int channels = 0;           // of a latent
+  int patch = 1;              // a token's side in latent pixels
+  int max_switch_degree = 0;  // wider degrees do not switch; 0: no limit
+
+  bool is_video() const { return kind == ModelKind::kVideo; }
 };
 
 struct DataSpec {
@@ -54,6 +63,8 @@ struct DataSpec {
   int64_t max_length = 2048;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
+  // Of video: share of clips of which some first frames are given to the model.
+  double given_frames = 0;
 };
 
 struct OptimizerSpec {
@@ -69,7 +80,8 @@ struct MemorySpec {
   // recomputed: with nothing recomputed.
   int64_t tokens_per_rank = 8192;
   Recompute recompute = Recompute::kFixed;
-  int recompute_layers = 0;  // of kFixed; under kPlan one more choice
+  int recompute_layers = 0;           // of kFixed; under kPlan one more choice
+  int recompute_temporal_layers = 0;  // of video; the above is of spatial ones
 };
 
 struct TimeoutSpec {
@@ -158,9 +170,11 @@ absl::string_view OnTooLongName(OnTooLong value);
 absl::string_view OnBadSampleName(OnBadSample value);
 absl::Status ParseOnTooLong(absl::string_view name, OnTooLong* value);
 absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value);
+absl::string_view ModelKindName(ModelKind value);
+absl::Status ParseModelKind(absl::string_view name, ModelKind* value);
 absl::string_view AttentionName(Attention value);
 absl::Status ParseAttention(absl::string_view name, Attention* value);
-// "ulysses, kv_gather, both", in any number; empty for none.
+// "ulysses, kv_gather, both, switch", in any number; empty for none.
 std::string SpModesText(const std::vector<planner::SpMode>& modes);
 absl::Status ParseSpModes(absl::string_view text,
                           std::vector<planner::SpMode>* modes);
@@ -176,10 +190,12 @@ absl::Status ParseOptimizerSharding(absl::string_view name,
                                     OptimizerSharding* value);
 
 // What OpenDataset needs of a job.
-data::DatasetOptions ToDatasetOptions(const DataSpec& data);
+data::DatasetOptions ToDatasetOptions(const JobSpec& spec);
 
 // The planner's view of a job's model.
 planner::ModelShape ToModelShape(const ModelSpec& model);
+// Layers of each kind that are recomputed where that is fixed.
+planner::LayerCounts ToRecomputeLayers(const MemorySpec& memory);
 // All of a job that its plans depend on and that is the same for every step:
 // model, memory, options and facts of the run. Without costs.
 planner::PlanRequest ToPlanRequest(const JobSpec& spec);

@@ -25,6 +25,9 @@ constexpr size_t kMaxKeyBytes = 1024;  // of one part of a profile's key
 constexpr int kMaxWidth = 1 << 20;
 constexpr int kMinVocab = 257;  // bytes and an end token
 constexpr int kMaxVocab = 1 << 24;
+constexpr absl::string_view kLatents = "latents:";
+constexpr int kMaxChannels = 1 << 12;
+constexpr int kMaxPatch = 64;
 constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int kMaxLookAhead = 64;
 constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
@@ -82,6 +85,14 @@ Found HeadRules(const ModelSpec& model) {
                      absl::StrCat(model.width, " is not a multiple of ",
                                   model.heads, " heads")};
   }
+  // Rows and columns of patches turn a half of a head each.
+  if (model.is_video() && (model.width / model.heads) % 4 != 0) {
+    return RuleBreak{
+        "model.width",
+        absl::StrCat(model.width, " / ", model.heads, " heads gives heads of ",
+                     model.width / model.heads,
+                     "; rotary positions of video need a multiple of 4")};
+  }
   if ((model.width / model.heads) % 2 != 0) {
     return RuleBreak{
         "model.width",
@@ -101,15 +112,48 @@ Found SpModeRule(const ModelSpec& model) {
   std::set<planner::SpMode> seen;
   for (const planner::SpMode mode : model.sp_modes) {
     const std::string name = SpModesText({mode});
-    if (mode == planner::SpMode::kSwitch) {
+    const bool known = model.is_video() ? mode == planner::SpMode::kSwitch ||
+                                              mode == planner::SpMode::kUlysses
+                                        : mode != planner::SpMode::kSwitch;
+    if (!known) {
       return RuleBreak{"model.sp_modes",
-                       absl::StrCat(name, " is not for text models")};
+                       absl::StrCat(name, " is not for ",
+                                    ModelKindName(model.kind), " models")};
     }
     if (!seen.insert(mode).second) {
       return RuleBreak{"model.sp_modes", absl::StrCat(name, " stands twice")};
     }
   }
   return std::nullopt;
+}
+
+Found VideoRules(const ModelSpec& model) {
+  if (!model.is_video()) {
+    if (model.channels == 0 && model.patch == 1 &&
+        model.max_switch_degree == 0) {
+      return std::nullopt;
+    }
+    return RuleBreak{"model.kind",
+                     "channels, patch and max_switch_degree are of video "
+                     "models; this one is text"};
+  }
+  if (model.layers % 2 != 0) {
+    return RuleBreak{"model.layers",
+                     absl::StrCat(model.layers,
+                                  " is odd; spatial and temporal layers take "
+                                  "turns")};
+  }
+  if (model.kv_heads != model.heads) {
+    return RuleBreak{"model.kv_heads",
+                     absl::StrCat(model.kv_heads, " of ", model.heads,
+                                  " heads; a video model has as many")};
+  }
+  return FirstOf({
+      InRange("model.channels", model.channels, 1, kMaxChannels),
+      InRange("model.patch", model.patch, 1, kMaxPatch),
+      InRange("model.max_switch_degree", model.max_switch_degree, 0,
+              planner::kMaxRanks),
+  });
 }
 
 Found ModelRules(const ModelSpec& model) {
@@ -121,16 +165,25 @@ Found ModelRules(const ModelSpec& model) {
       InRange("model.vocab", model.vocab, kMinVocab, kMaxVocab),
   });
   if (ranges.has_value()) return ranges;
-  return FirstOf({HeadRules(model), SpModeRule(model)});
+  return FirstOf({HeadRules(model), SpModeRule(model), VideoRules(model)});
 }
 
-Found SourceRule(const DataSpec& data) {
-  Found text = TextRule("data.source", data.source, kMaxSourceBytes);
+Found SourceRule(const JobSpec& spec) {
+  const std::string& source = spec.data.source;
+  Found text = TextRule("data.source", source, kMaxSourceBytes);
   if (text.has_value()) return text;
-  if (data::FindSourceKind(data.source) != nullptr) return std::nullopt;
-  return RuleBreak{
-      "data.source",
-      absl::StrCat("'", data.source, "' is none of ", data::SourceForms())};
+  if (data::FindSourceKind(source) == nullptr) {
+    return RuleBreak{"data.source", absl::StrCat("'", source, "' is none of ",
+                                                 data::SourceForms())};
+  }
+  if (absl::StartsWith(source, kLatents) == spec.model.is_video()) {
+    return std::nullopt;
+  }
+  return RuleBreak{"data.source",
+                   absl::StrCat("'", source, "' is not what a ",
+                                ModelKindName(spec.model.kind),
+                                " model is trained on; video takes ", kLatents,
+                                "PATH, text the others")};
 }
 
 Found TokenizerRule(const DataSpec& data) {
@@ -141,6 +194,16 @@ Found TokenizerRule(const DataSpec& data) {
                    absl::StrCat("'", data.source,
                                 "' has tokens of its own; a tokenizer is for "
                                 "text:PATH")};
+}
+
+Found DataRules(const JobSpec& spec) {
+  Found found = FirstOf({SourceRule(spec), TokenizerRule(spec.data)});
+  if (found.has_value()) return found;
+  if (spec.model.is_video()) {
+    return InRange("data.given_frames", spec.data.given_frames, 0.0, 1.0);
+  }
+  if (spec.data.given_frames == 0) return std::nullopt;
+  return RuleBreak{"data.given_frames", "is of video; the model is text"};
 }
 
 Found BatchRules(const JobSpec& spec) {
@@ -224,6 +287,10 @@ bool ChoosesRecompute(planner::Policy policy) {
 // Where the plan chooses, tokens are counted in bytes.
 Found RecomputeRule(const JobSpec& spec) {
   if (spec.memory.recompute == Recompute::kFixed) return std::nullopt;
+  if (spec.model.is_video()) {
+    return RuleBreak{"memory.recompute",
+                     "plan is of text models; a video model says fixed"};
+  }
   if (!ChoosesRecompute(spec.policy)) {
     return RuleBreak{
         "memory.recompute",
@@ -254,8 +321,12 @@ Found RankRules(const JobSpec& spec) {
       InRange("look_ahead", spec.look_ahead, 1, kMaxLookAhead),
       InRange<int64_t>("memory.tokens_per_rank", spec.memory.tokens_per_rank, 1,
                        planner::kMaxTokensPerRank),
-      InRange("memory.recompute_layers", spec.memory.recompute_layers, 0,
-              spec.model.layers),
+      InRange(
+          "memory.recompute_layers", spec.memory.recompute_layers, 0,
+          spec.model.is_video() ? spec.model.layers / 2 : spec.model.layers),
+      InRange("memory.recompute_temporal_layers",
+              spec.memory.recompute_temporal_layers, 0,
+              spec.model.is_video() ? spec.model.layers / 2 : 0),
   });
   if (ranges.has_value()) return ranges;
   return FirstOf({BlockRules(spec), RecomputeRule(spec)});
@@ -286,6 +357,14 @@ Found ProfileRules(const JobSpec& spec) {
 Found CostRules(const JobSpec& spec) {
   if (!spec.costs.has_value()) return ProfileRules(spec);
   Found found = FindCostRuleBreak(*spec.costs);
+  const bool of_video = spec.costs->spatial != planner::LayerTime() ||
+                        spec.costs->temporal != planner::LayerTime();
+  if (!found.has_value() && of_video != spec.model.is_video()) {
+    found = RuleBreak{
+        "spatial_linear_ns_per_token",
+        absl::StrCat("the costs are of a ", of_video ? "video" : "text",
+                     " model, the job's is ", ModelKindName(spec.model.kind))};
+  }
   if (!found.has_value()) return ProfileRules(spec);
   found->key = "costs." + found->key;
   return found;
@@ -331,6 +410,17 @@ std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
       InRange<int64_t>("step_fixed_ns", costs.step_fixed_ns, 0, most),
       InRange("head_ns_per_token", costs.head_ns_per_token, 0.0,
               planner::kMaxLinearNsPerToken),
+      InRange("spatial_linear_ns_per_token", costs.spatial.linear_ns_per_token,
+              0.0, planner::kMaxLinearNsPerToken),
+      InRange("spatial_quadratic_ns_per_token2",
+              costs.spatial.quadratic_ns_per_token2, 0.0,
+              planner::kMaxQuadraticNsPerToken2),
+      InRange("temporal_linear_ns_per_token",
+              costs.temporal.linear_ns_per_token, 0.0,
+              planner::kMaxLinearNsPerToken),
+      InRange("temporal_quadratic_ns_per_token2",
+              costs.temporal.quadratic_ns_per_token2, 0.0,
+              planner::kMaxQuadraticNsPerToken2),
   });
   if (ranges.has_value()) return ranges;
   return FirstOf({CollectiveRules("collective", costs.collective),
@@ -342,8 +432,7 @@ std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {
       TextRule("name", spec.name, kMaxNameBytes),
       KindRule(spec),
       ModelRules(spec.model),
-      SourceRule(spec.data),
-      TokenizerRule(spec.data),
+      DataRules(spec),
       BatchRules(spec),
       InRange<int64_t>("steps", spec.steps, 1, kMaxSteps),
       OptimizerRules(spec.optimizer, spec.steps),

@@ -182,8 +182,8 @@ TEST(RulesTest, PlannersAndDataSetsViewsCarryTheJobsNumbers) {
   EXPECT_EQ(shape.heads, 4);
   EXPECT_EQ(shape.kv_heads, 2);
   EXPECT_EQ(ToPlanRequest(spec).memory.tokens_per_rank, 8192);
-  EXPECT_EQ(ToDatasetOptions(spec.data).source, "text:/data");
-  EXPECT_EQ(ToDatasetOptions(spec.data).max_length, 2048);
+  EXPECT_EQ(ToDatasetOptions(spec).source, "text:/data");
+  EXPECT_EQ(ToDatasetOptions(spec).max_length, 2048);
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
     proto.add_sp_modes(SpModeToProto(mode));
   }
   proto.set_expand_kv_heads(model.expand_kv_heads);
+  proto.set_kind(std::string(jobspec::ModelKindName(model.kind)));
+  proto.set_channels(model.channels);
+  proto.set_patch(model.patch);
+  proto.set_max_switch_degree(model.max_switch_degree);
   return proto;
 }
 
@@ -60,6 +64,11 @@ absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
     model.sp_modes.push_back(*known);
   }
   model.expand_kv_heads = proto.expand_kv_heads();
+  EVENSTEP_RETURN_IF_ERROR(FromName("model.kind", proto.kind(),
+                                    jobspec::ParseModelKind, &model.kind));
+  model.channels = proto.channels();
+  if (proto.patch() != 0) model.patch = proto.patch();
+  model.max_switch_degree = proto.max_switch_degree();
   return model;
 }
 
@@ -71,6 +80,7 @@ v1::DataSpec ToProto(const jobspec::DataSpec& data) {
   proto.set_on_too_long(std::string(jobspec::OnTooLongName(data.on_too_long)));
   proto.set_on_bad_sample(
       std::string(jobspec::OnBadSampleName(data.on_bad_sample)));
+  proto.set_given_frames(data.given_frames);
   return proto;
 }
 
@@ -85,6 +95,7 @@ absl::StatusOr<jobspec::DataSpec> FromProto(const v1::DataSpec& proto) {
   EVENSTEP_RETURN_IF_ERROR(InField(
       "data.on_bad_sample",
       jobspec::ParseOnBadSample(proto.on_bad_sample(), &data.on_bad_sample)));
+  data.given_frames = proto.given_frames();
   return data;
 }
 
@@ -170,6 +181,8 @@ v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
       std::string(jobspec::RecomputeName(spec.memory.recompute)));
   proto.set_blocks(std::string(jobspec::BlockShapeName(spec.blocks)));
   proto.set_groups_per_rank(spec.groups_per_rank);
+  proto.mutable_memory()->set_recompute_temporal_layers(
+      spec.memory.recompute_temporal_layers);
   if (spec.costs.has_value()) *proto.mutable_costs() = ToProto(*spec.costs);
   *proto.mutable_timeouts() = ToProto(spec.timeouts);
   if (!spec.profile.empty()) *proto.mutable_profile() = ToProto(spec.profile);
@@ -204,6 +217,8 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
   if (proto.groups_per_rank() != 0) {
     spec.groups_per_rank = proto.groups_per_rank();
   }
+  spec.memory.recompute_temporal_layers =
+      proto.memory().recompute_temporal_layers();
   if (proto.has_costs()) {
     EVENSTEP_ASSIGN_OR_RETURN(spec.costs, FromProto(proto.costs()));
   }
@@ -235,6 +250,17 @@ CollectiveCosts FromProto(const CollectiveProtos& protos) {
   return costs;
 }
 
+v1::LayerCost ToProto(const planner::LayerTime& time) {
+  v1::LayerCost proto;
+  proto.set_linear_ns_per_token(time.linear_ns_per_token);
+  proto.set_quadratic_ns_per_token2(time.quadratic_ns_per_token2);
+  return proto;
+}
+
+planner::LayerTime FromProto(const v1::LayerCost& proto) {
+  return {proto.linear_ns_per_token(), proto.quadratic_ns_per_token2()};
+}
+
 }  // namespace
 
 v1::CostModel ToProto(const planner::TimeModel& costs) {
@@ -247,6 +273,10 @@ v1::CostModel ToProto(const planner::TimeModel& costs) {
   ToProto(costs.gather, proto.mutable_gather());
   proto.set_step_fixed_ns(costs.step_fixed_ns);
   proto.set_head_ns_per_token(costs.head_ns_per_token);
+  const planner::LayerTime none;
+  if (costs.spatial == none && costs.temporal == none) return proto;
+  *proto.mutable_spatial() = ToProto(costs.spatial);
+  *proto.mutable_temporal() = ToProto(costs.temporal);
   return proto;
 }
 
@@ -260,6 +290,8 @@ absl::StatusOr<planner::TimeModel> FromProto(const v1::CostModel& proto) {
   costs.gather = FromProto(proto.gather());
   costs.step_fixed_ns = proto.step_fixed_ns();
   costs.head_ns_per_token = proto.head_ns_per_token();
+  costs.spatial = FromProto(proto.spatial());
+  costs.temporal = FromProto(proto.temporal());
   EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateCosts(costs));
   return costs;
 }

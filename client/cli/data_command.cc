@@ -38,7 +38,7 @@ absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
     options.costs = jobspec::CostsWanted::kLeaveOut;
     EVENSTEP_ASSIGN_OR_RETURN(const jobspec::JobSpec spec,
                               jobspec::ParseJobFile(job.job_file, options));
-    rules = jobspec::ToDatasetOptions(spec.data);
+    rules = jobspec::ToDatasetOptions(spec);
   }
   if (!command.tokenizer.empty()) rules.tokenizer = command.tokenizer;
   if (command.max_length > 0) rules.max_length = command.max_length;

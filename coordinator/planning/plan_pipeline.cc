@@ -41,8 +41,8 @@ absl::Status PlanPipeline::AddLengths(const v1::LengthReport& report) {
         spec_.look_ahead));
   }
   if (step < next_step_) return absl::OkStatus();
-  const StepShape shape{spec_.ranks, spec_.batch_samples,
-                        spec_.data.max_length};
+  const StepShape shape{spec_.ranks, spec_.batch_samples, spec_.data.max_length,
+                        spec_.model.is_video()};
   return lengths_.try_emplace(step, shape, step).first->second.Add(report);
 }
 

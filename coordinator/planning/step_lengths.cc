@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "wire/step_plan.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -36,6 +37,11 @@ absl::Status StepLengths::CheckShare(const v1::LengthReport& report) const {
         " trained counts; its share of ", shape_.batch_samples, " samples is ",
         expected));
   }
+  if (report.shapes_size() != (shape_.is_video ? expected : 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Where(report), ": ", report.shapes_size(), " shapes for ", expected,
+        " samples of a ", shape_.is_video ? "video" : "text", " model"));
+  }
   return absl::OkStatus();
 }
 
@@ -61,14 +67,29 @@ absl::Status StepLengths::CheckSample(const v1::LengthReport& report,
         absl::StrCat(Where(report), ": sample ", id, " has ", trained,
                      " trained tokens of ", length));
   }
-  return absl::OkStatus();
+  if (!shape_.is_video) return absl::OkStatus();
+  const auto shape = wire::FromProto(report.shapes(index), length);
+  if (shape.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      Where(report), ": sample ", id, ": ", shape.status().message()));
+}
+
+planner::Sample StepLengths::SampleAt(const v1::LengthReport& report,
+                                      int index) const {
+  planner::Sample sample;
+  sample.id = report.sample_ids(index);
+  sample.length = report.lengths(index);
+  sample.trained_tokens = report.trained_tokens(index);
+  if (!shape_.is_video) return sample;
+  sample.frames = report.shapes(index).frames();
+  sample.height = report.shapes(index).height();
+  sample.width = report.shapes(index).width();
+  return sample;
 }
 
 bool StepLengths::SameAsKept(const v1::LengthReport& report) const {
   for (int i = 0; i < report.sample_ids_size(); ++i) {
-    const planner::Sample& kept = samples_[Position(report.rank(), i)];
-    if (kept.length != report.lengths(i) ||
-        kept.trained_tokens != report.trained_tokens(i)) {
+    if (samples_[Position(report.rank(), i)] != SampleAt(report, i)) {
       return false;
     }
   }
@@ -86,8 +107,7 @@ absl::Status StepLengths::Add(const v1::LengthReport& report) {
         Where(report), ": differs from what the rank reported before"));
   }
   for (int i = 0; i < report.sample_ids_size(); ++i) {
-    samples_[Position(report.rank(), i)] = {
-        report.sample_ids(i), report.lengths(i), report.trained_tokens(i)};
+    samples_[Position(report.rank(), i)] = SampleAt(report, i);
   }
   reported_[report.rank()] = true;
   ++num_reported_;

@@ -19,6 +19,7 @@ struct StepShape {
   int world = 1;
   int64_t batch_samples = 1;
   int64_t max_length = 1;
+  bool is_video = false;  // reports carry shapes
 };
 
 class StepLengths {
@@ -38,6 +39,8 @@ class StepLengths {
  private:
   absl::Status CheckShare(const v1::LengthReport& report) const;
   absl::Status CheckSample(const v1::LengthReport& report, int index) const;
+  // A sample that has been checked, as the planner wants it.
+  planner::Sample SampleAt(const v1::LengthReport& report, int index) const;
   bool SameAsKept(const v1::LengthReport& report) const;
   int64_t Position(int rank, int index) const {
     return rank + int64_t{index} * shape_.world;

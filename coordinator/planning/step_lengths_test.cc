@@ -86,5 +86,29 @@ TEST(StepLengthsTest, RepeatingAReportIsFineChangingItIsNot) {
   EXPECT_THAT(lengths.Add(other).message(), HasSubstr("differs"));
 }
 
+TEST(StepLengthsTest, ShapesOfVideoReachThePlanner) {
+  StepShape video = kShape;
+  video.is_video = true;
+  StepLengths lengths(video, 4);
+  v1::LengthReport report = Report(1);  // one sample of 26 tokens
+  EXPECT_THAT(std::string(lengths.Add(report).message()),
+              HasSubstr("0 shapes for 1 samples of a video model"));
+  v1::ClipShape* const shape = report.add_shapes();
+  shape->set_frames(13);
+  shape->set_height(2);
+  EXPECT_THAT(std::string(lengths.Add(report).message()),
+              HasSubstr("13 frames of 2 x 0 patches are not 26 tokens"));
+  shape->set_width(1);
+  ASSERT_TRUE(lengths.Add(report).ok());
+  EXPECT_EQ(lengths.samples()[1].frames, 13);
+  EXPECT_EQ(lengths.samples()[1].patches(), 2);
+  ASSERT_TRUE(lengths.Add(report).ok());
+  shape->set_height(1);
+  shape->set_width(2);
+  EXPECT_THAT(std::string(lengths.Add(report).message()), HasSubstr("differs"));
+  StepLengths text(kShape, 4);
+  EXPECT_FALSE(text.Add(report).ok());
+}
+
 }  // namespace
 }  // namespace evenstep::coordinator

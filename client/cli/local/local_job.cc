@@ -14,6 +14,7 @@ namespace evenstep::cli {
 namespace {
 
 constexpr char kTextPrefix[] = "text:";
+constexpr char kLatentsPrefix[] = "latents:";
 // `--costs profile` asks for the stored profile of the model.
 constexpr char kProfileWord[] = "profile";
 // More ranks than this would want a larger batch and model.
@@ -165,7 +166,8 @@ std::string DescribeLocalJob(const jobspec::JobSpec& spec) {
                              : "a longer one is an error";
   return absl::StrCat(spec.data.source, ": ", spec.model.layers,
                       " layers, width ", spec.model.width, ", ",
-                      spec.model.heads, " heads; documents up to ",
+                      spec.model.heads, " heads; ",
+                      spec.model.is_video() ? "clips" : "documents", " up to ",
                       spec.data.max_length, " tokens (", too_long, "), ",
                       spec.batch_samples, " a step, ", spec.steps,
                       " steps; policy ", planner::PolicyName(spec.policy), ", ",

@@ -10,6 +10,8 @@
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/diffusion_transformer.h"
+#include "worker/trainer/profile/measure_clip_costs.h"
 #include "worker/trainer/profile/measure_costs.h"
 
 namespace evenstep::trainer {
@@ -44,6 +46,28 @@ DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   return config;
 }
 
+DiffusionTransformerConfig ToDiffusionTransformerConfig(
+    const TrainerSetup& setup) {
+  const jobspec::JobSpec& spec = setup.spec;
+  DiffusionTransformerConfig config;
+  config.device = setup.device;
+  config.layers = spec.model.layers;
+  config.width = spec.model.width;
+  config.heads = spec.model.heads;
+  config.channels = spec.model.patch * spec.model.patch * spec.model.channels;
+  config.seed = spec.seed;
+  config.dtype = ToScalarType(spec.precision);
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainerSetup& setup) {
+  if (!setup.spec.model.is_video()) return MakeDecoder(ToDecoderConfig(setup));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      std::unique_ptr<Model> model,
+      MakeDiffusionTransformer(ToDiffusionTransformerConfig(setup)));
+  return model;
+}
+
 AdamWOptions ToAdamWOptions(const jobspec::JobSpec& spec) {
   AdamWOptions options;
   options.schedule.peak = spec.optimizer.lr;
@@ -55,6 +79,11 @@ AdamWOptions ToAdamWOptions(const jobspec::JobSpec& spec) {
 }
 
 std::string DescribeModel(const jobspec::ModelSpec& model) {
+  if (model.is_video()) {
+    return absl::StrCat("a video model of ", model.layers, " layers, width ",
+                        model.width, ", ", model.heads, " heads, patches of ",
+                        model.patch, " x ", model.patch, " x ", model.channels);
+  }
   return absl::StrCat("a model of ", model.layers, " layers, width ",
                       model.width, ", ", model.heads, " heads, vocabulary ",
                       model.vocab);
@@ -79,6 +108,35 @@ StepRunnerOptions ToRunnerOptions(const TrainerSetup& setup) {
   options.irregular_heads = spec.model.expand_kv_heads
                                 ? IrregularHeads::kExpand
                                 : IrregularHeads::kRefuse;
+  options.seed = spec.seed;
+  return options;
+}
+
+MeasureOptions ToMeasureOptions(const TrainerSetup& setup) {
+  const jobspec::JobSpec& spec = setup.spec;
+  MeasureOptions options;
+  options.model = jobspec::ToModelShape(spec.model);
+  options.vocab = spec.model.vocab;
+  options.tokens_per_rank = spec.memory.tokens_per_rank;
+  options.recompute_layers = spec.memory.recompute_layers;
+  if (setup.device.is_cpu()) return options;
+  // In small micro-batches a device waits for the host: their times say
+  // nothing about full ones. A document is no longer than the job's are.
+  const int64_t longest =
+      std::min(options.tokens_per_rank, spec.data.max_length);
+  options.long_tokens = longest;
+  options.short_tokens = longest;
+  options.tiny_tokens = longest;
+  return options;
+}
+
+ClipMeasureOptions ToClipMeasureOptions(const jobspec::JobSpec& spec) {
+  ClipMeasureOptions options;
+  options.model = jobspec::ToModelShape(spec.model);
+  options.patch_values =
+      spec.model.patch * spec.model.patch * spec.model.channels;
+  options.tokens_per_rank = spec.memory.tokens_per_rank;
+  options.recompute_layers = jobspec::ToRecomputeLayers(spec.memory);
   return options;
 }
 
@@ -109,8 +167,7 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
   engine.groups = groups;
   const absl::Status made =
       CatchTorch(DescribeModel(setup.spec.model), [&]() -> absl::Status {
-        EVENSTEP_ASSIGN_OR_RETURN(engine.model,
-                                  MakeDecoder(ToDecoderConfig(setup)));
+        EVENSTEP_ASSIGN_OR_RETURN(engine.model, MakeModel(setup));
         if (!faults.empty()) PlantNotFinite(&engine);
         engine.runner = std::make_unique<StepRunner>(
             engine.model.get(), GroupsOf(groups), ToRunnerOptions(setup));
@@ -125,26 +182,14 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
 
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
                                                       const Engine& engine) {
-  MeasureOptions options;
-  options.model = jobspec::ToModelShape(setup.spec.model);
-  options.vocab = setup.spec.model.vocab;
-  options.tokens_per_rank = setup.spec.memory.tokens_per_rank;
-  options.recompute_layers = setup.spec.memory.recompute_layers;
-  if (!setup.device.is_cpu()) {
-    // In small micro-batches a device waits for the host: their times say
-    // nothing about full ones. A document is no longer than the job's are.
-    const int64_t longest =
-        std::min(options.tokens_per_rank, setup.spec.data.max_length);
-    options.long_tokens = longest;
-    options.short_tokens = longest;
-    options.tiny_tokens = longest;
-  }
+  const MeasuredParts parts{engine.model.get(), engine.runner.get(),
+                            engine.groups, ShardedOver(setup, engine.groups)};
   planner::TimeModel costs;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(
-        costs, MeasureCosts(options, {engine.model.get(), engine.runner.get(),
-                                      engine.groups,
-                                      ShardedOver(setup, engine.groups)}));
+        costs, setup.spec.model.is_video()
+                   ? MeasureClipCosts(ToClipMeasureOptions(setup.spec), parts)
+                   : MeasureCosts(ToMeasureOptions(setup), parts));
     return absl::OkStatus();
   }));
   return costs;

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "wire/data_summary_proto.h"
+#include "wire/step_plan.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/model/sample_random.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -25,7 +27,7 @@ std::vector<int64_t> PlannedIds(const wire::StepPlan& plan) {
 }  // namespace
 
 absl::StatusOr<TrainingData> TrainingData::Open(const TrainerSetup& setup) {
-  auto dataset = data::OpenDataset(jobspec::ToDatasetOptions(setup.spec.data));
+  auto dataset = data::OpenDataset(jobspec::ToDatasetOptions(setup.spec));
   if (!dataset.ok()) {
     return WithReason(dataset.status(), FailureReason::kDataError, kNoStep);
   }
@@ -50,6 +52,8 @@ TrainingData::TrainingData(std::unique_ptr<data::Dataset> dataset,
       sampler_(setup.spec.seed, dataset_->summary().num_samples,
                setup.spec.batch_samples),
       vocab_(setup.spec.model.vocab),
+      seed_(setup.spec.seed),
+      given_frames_(setup.spec.data.given_frames),
       generation_(setup.generation),
       rank_(setup.rank),
       world_(setup.world) {}
@@ -67,9 +71,17 @@ evenstep::v1::LengthReport TrainingData::Lengths(int64_t step) const {
     const int64_t document = sampler_.Document(id);
     report.add_sample_ids(id);
     report.add_lengths(dataset_->Length(document));
-    report.add_trained_tokens(dataset_->TrainedTokens(document));
+    const data::ClipShape shape = dataset_->Shape(document);
+    report.add_trained_tokens(dataset_->TrainedTokens(document) -
+                              GivenFrames(id) * shape.patches());
+    if (shape.frames > 0) *report.add_shapes() = wire::ToProto(shape);
   }
   return report;
+}
+
+int64_t TrainingData::GivenFrames(int64_t sample_id) const {
+  const int64_t frames = dataset_->Shape(sampler_.Document(sample_id)).frames;
+  return SampleRandom(seed_, sample_id).GivenFrames(frames, given_frames_);
 }
 
 absl::StatusOr<SampleMap> TrainingData::Load(const wire::StepPlan& plan) const {
@@ -108,13 +120,14 @@ absl::StatusOr<data::SampleTokens> TrainingData::Read(
   if (!sample.ok()) {
     return WithReason(sample.status(), FailureReason::kDataError, step);
   }
-  const auto length = static_cast<int64_t>(sample->tokens.size());
+  const int64_t length = data::NumTokens(*sample);
   if (length != planned_length) {
     return FailureError(
         FailureReason::kDataError, step,
         absl::StrCat(Describe(sample_id), " has ", length,
                      " tokens, the plan says ", planned_length));
   }
+  sample->given_frames = GivenFrames(sample_id);
   const auto largest =
       std::max_element(sample->tokens.begin(), sample->tokens.end());
   if (largest == sample->tokens.end() || *largest < vocab_) return sample;

@@ -2,10 +2,10 @@
 #define EVENSTEP_WORKER_TRAINER_LOOP_TRAINING_DATA_H_
 
 // The job's samples as the step loop sees them: documents behind sample ids,
-// lengths for reports, tokens for a plan. A sample's id fixes its document
-// (data/sampler.h), so a plan is checked against the data here: same samples
-// (law 1), same lengths. Main thread only. Errors carry DATA_ERROR or
-// PLAN_MISMATCH (failure.h).
+// lengths for reports, tokens for a plan; of video, which frames are given. A
+// sample's id fixes its document (data/sampler.h), so a plan is checked against
+// the data here: same samples (law 1), same lengths. Main thread only. Errors
+// carry DATA_ERROR or PLAN_MISMATCH (failure.h).
 
 #include <cstdint>
 #include <map>
@@ -43,10 +43,13 @@ class TrainingData {
   absl::Status CheckSameSamples(const wire::StepPlan& plan) const;
   absl::StatusOr<data::SampleTokens> Read(int64_t step, int64_t sample_id,
                                           int64_t planned_length) const;
+  int64_t GivenFrames(int64_t sample_id) const;
 
   std::unique_ptr<data::Dataset> dataset_;
   data::Sampler sampler_;
   int64_t vocab_;
+  uint64_t seed_;
+  double given_frames_;  // probability
   int64_t generation_;
   int rank_;
   int world_;

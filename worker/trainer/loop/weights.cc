@@ -17,15 +17,23 @@ using data::TensorBytes;
 SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
                                  int64_t steps_done) {
   const jobspec::ModelSpec& model = setup.spec.model;
-  return {{"format", "pt"},
-          {"evenstep.job", setup.job_id},
-          {"evenstep.steps", absl::StrCat(steps_done)},
-          {"evenstep.seed", absl::StrCat(setup.spec.seed)},
-          {"evenstep.model.layers", absl::StrCat(model.layers)},
-          {"evenstep.model.width", absl::StrCat(model.width)},
-          {"evenstep.model.heads", absl::StrCat(model.heads)},
-          {"evenstep.model.kv_heads", absl::StrCat(model.kv_heads)},
-          {"evenstep.model.vocab", absl::StrCat(model.vocab)}};
+  SafetensorsMetadata metadata = {
+      {"format", "pt"},
+      {"evenstep.job", setup.job_id},
+      {"evenstep.steps", absl::StrCat(steps_done)},
+      {"evenstep.seed", absl::StrCat(setup.spec.seed)},
+      {"evenstep.model.layers", absl::StrCat(model.layers)},
+      {"evenstep.model.width", absl::StrCat(model.width)},
+      {"evenstep.model.heads", absl::StrCat(model.heads)}};
+  if (model.is_video()) {
+    metadata["evenstep.model.kind"] = "video";
+    metadata["evenstep.model.channels"] = absl::StrCat(model.channels);
+    metadata["evenstep.model.patch"] = absl::StrCat(model.patch);
+  } else {
+    metadata["evenstep.model.kv_heads"] = absl::StrCat(model.kv_heads);
+    metadata["evenstep.model.vocab"] = absl::StrCat(model.vocab);
+  }
+  return metadata;
 }
 
 std::string DtypeName(at::ScalarType type) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/costs/degrees.h"
+
 namespace evenstep::trainer {
 namespace {
 
@@ -119,6 +121,13 @@ AllToAllCosts FitAllToAll(const AllToAllPoint& small,
 
 double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
                              int bytes_per_element) {
+  if (model.is_video()) {
+    const bool switches =
+        planner::SplitFor(model, degree).mode == planner::SpMode::kSwitch;
+    // One exchange of tokens, or those of queries, keys, values and output.
+    const double exchanged = 2 * (switches ? 1 : 4);
+    return exchanged * model.layers().total() * model.width * bytes_per_element;
+  }
   const double kv_share =
       static_cast<double>(std::max(model.kv_heads, degree)) / model.heads;
   const double widths = 2 * (2 + 2 * kv_share);  // forward and backward

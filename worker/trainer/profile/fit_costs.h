@@ -48,7 +48,7 @@ AllToAllCosts FitAllToAll(const AllToAllPoint& small,
 // Bytes that a rank hands to the all-to-alls of one forward and backward, over
 // all layers, for each of its own tokens: queries and output by the width, keys
 // and values by their share of heads, which grows to the degree when there are
-// fewer.
+// fewer; of a video model that switches, its tokens once a layer and pass.
 double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
                              int bytes_per_element);
 

@@ -53,14 +53,9 @@ absl::StatusOr<ComputePoint> MeasureCompute(const MeasureOptions& options,
   const data::SampleTokens sample = MadeUpSample(tokens, options.vocab);
   const SampleReader read = [&sample](int64_t) { return sample; };
   EVENSTEP_ASSIGN_OR_RETURN(
-      const CallCost cost,
-      Typical(options.repeats, [&]() -> absl::StatusOr<CallCost> {
-        EVENSTEP_ASSIGN_OR_RETURN(
-            const MicroBatchResult done,
-            parts.runner->RunMicroBatch(micro_batch, read, tokens));
-        return CallCost{static_cast<double>(done.compute_ns), 0};
-      }));
-  return ComputePoint{tokens, std::max(cost.compute_ns, 1.0)};
+      const double ns,
+      MeasureMicroBatchNs(micro_batch, read, options.repeats, parts.runner));
+  return ComputePoint{tokens, ns};
 }
 
 absl::StatusOr<ComputeCosts> MeasureAllCompute(const MeasureOptions& options,
@@ -141,43 +136,6 @@ absl::StatusOr<AllToAllCosts> MeasureLine(MeasureBytes measure,
   return FitAllToAll(small, large);
 }
 
-// Groups are walked in the tree's order, which is the same on all ranks. What a
-// degree moves follows from how the planner splits it.
-absl::Status MeasureCollectives(const MeasureOptions& options,
-                                const MeasuredParts& parts,
-                                planner::TimeModel* costs) {
-  const GroupTree& groups = *parts.groups;
-  const at::Device device = parts.model->parameters().front().value.device();
-  const int element = BytesPerElement(*parts.model);
-  std::vector<double> latencies;
-  for (const RankBlock& block :
-       TreeBlocks(groups.rank(), groups.world_size())) {
-    EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
-                              groups.GroupFor(block.first_rank, block.degree));
-    const planner::SequenceSplit split =
-        planner::SplitFor(options.model, block.degree);
-    if (split.ulysses_degree > 1) {
-      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
-                                MeasureLine(MeasureExchange, *group, device));
-      latencies.push_back(fit.latency_ns);
-      costs->collective.push_back(
-          {block.degree,
-           fit.ns_per_byte *
-               AllToAllBytesPerToken(options.model, block.degree, element)});
-    }
-    if (split.gather_degree > 1) {
-      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
-                                MeasureLine(MeasureGather, *group, device));
-      latencies.push_back(fit.latency_ns);
-      costs->gather.push_back(
-          {block.degree,
-           fit.ns_per_byte * GatherBytesPerToken(options.model, element)});
-    }
-  }
-  costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
-  return absl::OkStatus();
-}
-
 // Parameters of the same shapes with gradients of zero, so that an update costs
 // what the job's costs and changes nothing of the job.
 std::vector<NamedParameter> ScratchParameters(const Model& model) {
@@ -192,6 +150,55 @@ std::vector<NamedParameter> ScratchParameters(const Model& model) {
 }
 
 }  // namespace
+
+// Groups are walked in the tree's order, which is the same on all ranks. What a
+// degree moves follows from how the planner splits it.
+absl::Status MeasureCollectives(const planner::ModelShape& model,
+                                const MeasuredParts& parts,
+                                planner::TimeModel* costs) {
+  const GroupTree& groups = *parts.groups;
+  const at::Device device = parts.model->parameters().front().value.device();
+  const int element = BytesPerElement(*parts.model);
+  std::vector<double> latencies;
+  for (const RankBlock& block :
+       TreeBlocks(groups.rank(), groups.world_size())) {
+    EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
+                              groups.GroupFor(block.first_rank, block.degree));
+    const planner::SequenceSplit split = planner::SplitFor(model, block.degree);
+    if (split.ulysses_degree > 1 || split.mode == planner::SpMode::kSwitch) {
+      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
+                                MeasureLine(MeasureExchange, *group, device));
+      latencies.push_back(fit.latency_ns);
+      costs->collective.push_back(
+          {block.degree, fit.ns_per_byte * AllToAllBytesPerToken(
+                                               model, block.degree, element)});
+    }
+    if (split.gather_degree > 1) {
+      EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
+                                MeasureLine(MeasureGather, *group, device));
+      latencies.push_back(fit.latency_ns);
+      costs->gather.push_back(
+          {block.degree,
+           fit.ns_per_byte * GatherBytesPerToken(model, element)});
+    }
+  }
+  costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> MeasureMicroBatchNs(
+    const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
+    int repeats, StepRunner* runner) {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const CallCost cost, Typical(repeats, [&]() -> absl::StatusOr<CallCost> {
+        EVENSTEP_ASSIGN_OR_RETURN(
+            const MicroBatchResult done,
+            runner->RunMicroBatch(micro_batch, read,
+                                  /*divisor_tokens=*/micro_batch.lengths[0]));
+        return CallCost{static_cast<double>(done.compute_ns), 0};
+      }));
+  return std::max(cost.compute_ns, 1.0);
+}
 
 data::SampleTokens MadeUpSample(int64_t tokens, int vocab) {
   data::SampleTokens sample;
@@ -238,7 +245,7 @@ absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
   costs.micro_batch_fixed_ns = std::llround(compute.fixed_ns);
   costs.linear_ns_per_token = compute.linear_ns_per_token;
   costs.quadratic_ns_per_token2 = compute.quadratic_ns_per_token2;
-  EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options, parts, &costs));
+  EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options.model, parts, &costs));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
   costs.step_fixed_ns = std::llround(step_ns);
   return costs;

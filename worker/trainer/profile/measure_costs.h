@@ -50,6 +50,18 @@ struct MeasuredParts {
 absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
                                                 const MeasuredParts& parts);
 
+// Costs of the all-to-alls of every group of the rank. Collective over the
+// world.
+absl::Status MeasureCollectives(const planner::ModelShape& model,
+                                const MeasuredParts& parts,
+                                planner::TimeModel* costs);
+
+// What the rank computes in one micro-batch: the median of `repeats` after a
+// warm-up. Collective over the micro-batch's group.
+absl::StatusOr<double> MeasureMicroBatchNs(
+    const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
+    int repeats, StepRunner* runner);
+
 // Collective over the world: a reduction and an update of scratch parameters.
 absl::StatusOr<double> MeasureStepFixed(const MeasuredParts& parts);
 

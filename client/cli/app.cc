@@ -16,6 +16,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/data_command.h"
 #include "client/cli/examples.h"
+#include "client/cli/latents_command.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
 #include "client/cli/profile_command.h"
@@ -261,7 +262,8 @@ class CommandLine {
 
   void AddData() {
     CLI::App* command = Add(
-        "data", "Look at data, or turn text into Megatron's files",
+        "data",
+        "Look at data, turn text into Megatron's files, or make up latents",
         [this] { return RunData(); }, kDataExamples);
     command->require_subcommand(1);
     CLI::App* inspect = command->add_subcommand(
@@ -270,11 +272,17 @@ class CommandLine {
     CLI::App* tokenize = command->add_subcommand(
         "tokenize", "Write text as tokens: PREFIX.bin and PREFIX.idx");
     AddTokenizeDataFlags(tokenize, &tokenize_);
-    for (CLI::App* one : {inspect, tokenize}) one->fallthrough();
+    CLI::App* latents = command->add_subcommand(
+        "make-latents", "Make up video latents: moving discs, mixed sizes");
+    AddMakeLatentsFlags(latents, &latents_);
+    for (CLI::App* one : {inspect, tokenize, latents}) one->fallthrough();
   }
 
   ExitCode RunData() {
     const CLI::App* const data = app_.get_subcommand("data");
+    if (data->got_subcommand("make-latents")) {
+      return MakeLatents(environment_, global_, latents_);
+    }
     return data->got_subcommand("inspect")
                ? InspectData(environment_, global_, inspect_)
                : TokenizeData(environment_, global_, tokenize_);
@@ -416,6 +424,7 @@ class CommandLine {
   ProfileCommand profile_;
   InspectDataCommand inspect_;
   TokenizeDataCommand tokenize_;
+  MakeLatentsCommand latents_;
   std::string job_id_;
 };
 

@@ -59,7 +59,8 @@ inline constexpr char kDataExamples[] = R"(Examples:
   evenstep data inspect text:/usr/include --max-length 4096
   evenstep data inspect job.yaml -o json       with the job's own rules
   evenstep data tokenize text:notes --tokenizer m.model --out notes
-  evenstep data inspect megatron:notes)";
+  evenstep data inspect megatron:notes
+  evenstep data make-latents /tmp/clips        then --data latents:/tmp/clips)";
 
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB

@@ -1,0 +1,87 @@
+"""A video job: made-up latents, trained by two ranks, the same under every
+policy."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import case_runner
+from cluster import BIN
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/video"
+# Costs under which ranks share clips; measured ones depend on the machine.
+COSTS = {
+    "micro_batch_fixed_ns": 100000, "linear_ns_per_token": 0.0,
+    "quadratic_ns_per_token2": 0.0, "collective_latency_ns": 1000,
+    "spatial_linear_ns_per_token": 5e4, "temporal_linear_ns_per_token": 5e4,
+    "spatial_quadratic_ns_per_token2": 20.0,
+    "temporal_quadratic_ns_per_token2": 20.0,
+    "collective": [{"degree": 2, "ns_per_token": 100.0}],
+    "step_fixed_ns": 1000000}
+
+
+class VideoTest(unittest.TestCase):
+
+    def setUp(self):
+        self.folder = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        self.clips = self.folder / "clips"
+        made = self.run_evenstep("data", "make-latents", self.clips,
+                                 "--clips", 48)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(made.stdout, f"latents:{self.clips}\n")
+        self.costs = self.folder / "costs.json"
+        self.costs.write_text(json.dumps(COSTS))
+
+    def run_evenstep(self, *arguments):
+        return subprocess.run([str(BIN / "evenstep"), *map(str, arguments)],
+                              text=True, capture_output=True, timeout=240,
+                              check=False, stdin=subprocess.DEVNULL)
+
+    def train(self, name, *arguments):
+        out = self.folder / name
+        done = self.run_evenstep(
+            "local", EXAMPLE / "job.yaml", "--data", f"latents:{self.clips}",
+            "--steps", 6, "--output", out, "--set", "optimizer.warmup=0",
+            "--set", "model.width=32", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads((out / "summary.json").read_text())
+
+    def test_the_example_trains_with_costs_of_its_own(self):
+        summary = self.train("measured")
+        self.assertEqual(len(summary["losses"]), 6)
+        self.assertTrue((self.folder / "measured/model.safetensors").exists())
+
+    # Noise, timesteps and given frames do not depend on who runs a clip.
+    def test_every_policy_gives_the_same_curve(self):
+        curves = {}
+        for policy, more in {
+                "even": (),
+                "static": (),
+                "packed": ("--set", "memory.tokens_per_rank=512"),
+                "balanced": ("--ranks", 1)}.items():
+            curves[policy] = self.train(
+                policy, "--policy", policy, "--costs", self.costs,
+                "--set", "precision=float64", *more)["losses"]
+        for policy, curve in curves.items():
+            self.assertEqual(len(curve), 6)
+            worst = max(abs(a - b) for a, b in zip(curve, curves["static"]))
+            self.assertLess(worst, 1e-9, policy)
+
+    def test_bad_video_jobs_say_what_is_wrong(self):
+        for setting, sentence in {
+                "model.layers=3": "is odd",
+                "model.kind=text": "video",
+                "model.channels=4": "the model has 4 channels"}.items():
+            done = self.run_evenstep(
+                "local", EXAMPLE / "job.yaml", "--data",
+                f"latents:{self.clips}", "--steps", 1, "--set", setting,
+                "--set", "optimizer.warmup=0", "--output", self.folder / "bad")
+            self.assertNotEqual(done.returncode, 0, setting)
+            self.assertIn(sentence, done.stderr, setting)
+
+
+if __name__ == "__main__":
+    case_runner.main()

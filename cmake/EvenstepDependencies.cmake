@@ -10,6 +10,7 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark CONFIG REQUIRED)
+find_package(GIF REQUIRED)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)

@@ -16,6 +16,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/data_command.h"
 #include "client/cli/examples.h"
+#include "client/cli/generate_command.h"
 #include "client/cli/latents_command.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/plan_command.h"
@@ -106,6 +107,7 @@ class CommandLine {
     AddPlan();
     AddProfile();
     AddData();
+    AddGenerate();
     AddReaders();
     AddStreams();
     AddControls();
@@ -288,6 +290,38 @@ class CommandLine {
                : TokenizeData(environment_, global_, tokenize_);
   }
 
+  void AddGenerate() {
+    CLI::App* command = Add(
+        "generate", "Sample a clip from a video model that was trained",
+        [this] { return Generate(environment_, global_, generate_); },
+        kGenerateExamples);
+    command
+        ->add_option("weights", generate_.weights,
+                     "model.safetensors of a video job")
+        ->required()
+        ->type_name("");
+    command
+        ->add_option("--out", generate_.out, "Animated picture (GIF) to write")
+        ->capture_default_str()
+        ->type_name("PATH");
+    command->add_option("--frames", generate_.frames, "Frames of the clip")
+        ->capture_default_str();
+    command
+        ->add_option("--height", generate_.height,
+                     "Its height in latent pixels")
+        ->capture_default_str();
+    command
+        ->add_option("--width", generate_.width, "Its width in latent pixels")
+        ->capture_default_str();
+    command
+        ->add_option("--steps", generate_.steps, "Steps from noise to the clip")
+        ->capture_default_str();
+    command->add_option("--seed", generate_.seed, "Seed of the noise")
+        ->capture_default_str();
+    command->add_flag("--untrained", generate_.untrained,
+                      "Take the values that the job began with, to compare");
+  }
+
   void AddReaders() {
     CLI::App* list = Add("list", "List jobs, newest first",
                          [this] { return List(environment_, global_, list_); });
@@ -425,6 +459,7 @@ class CommandLine {
   InspectDataCommand inspect_;
   TokenizeDataCommand tokenize_;
   MakeLatentsCommand latents_;
+  GenerateCommand generate_;
   std::string job_id_;
 };
 

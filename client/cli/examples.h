@@ -62,6 +62,10 @@ inline constexpr char kDataExamples[] = R"(Examples:
   evenstep data inspect megatron:notes
   evenstep data make-latents /tmp/clips        then --data latents:/tmp/clips)";
 
+inline constexpr char kGenerateExamples[] = R"(Examples:
+  evenstep generate evenstep-out/model.safetensors --out after.gif
+  evenstep generate evenstep-out/model.safetensors --untrained --out before.gif)";
+
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB
   evenstep wait JOB --timeout 30m      exit code 124 when it takes longer)";

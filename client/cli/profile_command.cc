@@ -9,13 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "client/cli/format_value.h"
 #include "client/cli/job_source.h"
-#include "client/cli/local/child_process.h"
 #include "client/cli/local/result_folder.h"
+#include "client/cli/local/trainer_mode.h"
 #include "client/cli/table.h"
 #include "jobspec/job_spec.h"
 
@@ -25,8 +24,6 @@ namespace {
 using jobspec::ProfilePoint;
 
 constexpr int64_t kMaxProfileBytes = 1 << 20;
-constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
-constexpr absl::Duration kStopGrace = absl::Seconds(2);
 constexpr double kNsPerMs = 1e6;
 
 absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
@@ -37,7 +34,13 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
   options.base_dir = job.base_dir;
   options.overrides = command.overrides;
   options.costs = jobspec::CostsWanted::kLeaveOut;
-  return jobspec::ParseJobFile(job.job_file, options);
+  EVENSTEP_ASSIGN_OR_RETURN(jobspec::JobSpec spec,
+                            jobspec::ParseJobFile(job.job_file, options));
+  if (!spec.model.is_video()) return spec;
+  return absl::InvalidArgumentError(absl::StrCat(
+      job.file_name,
+      ": model.kind: profiles are of text models; what a video model costs is "
+      "measured when its job starts"));
 }
 
 // As many as the job has, a core each.
@@ -47,43 +50,6 @@ int ChooseRanks(const ProfileCommand& command, const jobspec::JobSpec& spec) {
   return std::clamp(spec.ranks, 1, std::max(1, num_cores));
 }
 
-ChildOptions TrainerOptions(const Environment& environment,
-                            const ProfileCommand& command,
-                            const std::string& folder, int ranks) {
-  ChildOptions options;
-  options.launcher = environment.bin_dir + "/evenstep";
-  options.program = command.trainer.empty()
-                        ? environment.bin_dir + "/evenstep-trainer"
-                        : command.trainer;
-  options.log_path = folder + "/log";
-  options.arguments = {"profile",
-                       "--job",
-                       folder + "/job.yaml",
-                       "--out",
-                       folder + "/profile.yaml",
-                       "--ranks",
-                       absl::StrCat(ranks),
-                       "--repeats",
-                       absl::StrCat(command.repeats)};
-  return options;
-}
-
-// CANCELLED on Ctrl-C.
-absl::Status WaitFor(ChildProcess& trainer, const std::stop_token& stop) {
-  while (!trainer.Ended()) {
-    if (stop.stop_requested()) {
-      trainer.Terminate();
-      trainer.WaitOrKill(kStopGrace);
-      return absl::CancelledError("interrupted");
-    }
-    absl::SleepFor(kPollInterval);
-  }
-  const std::string end = *trainer.Ended();
-  if (end == "ended with exit status 0") return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the profiling trainer ", end, ":\n", trainer.LogTail()));
-}
-
 absl::StatusOr<jobspec::Profile> Measure(const Environment& environment,
                                          const ProfileCommand& command,
                                          const jobspec::JobSpec& spec,
@@ -91,11 +57,12 @@ absl::StatusOr<jobspec::Profile> Measure(const Environment& environment,
   EVENSTEP_ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::Make());
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.path() + "/job.yaml",
                                                jobspec::FormatJobFile(spec)));
-  EVENSTEP_ASSIGN_OR_RETURN(ChildProcess trainer,
-                            ChildProcess::Start(TrainerOptions(
-                                environment, command, folder.path(), ranks)));
-  EVENSTEP_RETURN_IF_ERROR(WaitFor(trainer, environment.interrupted));
   const std::string path = folder.path() + "/profile.yaml";
+  EVENSTEP_RETURN_IF_ERROR(
+      RunTrainerMode(environment, folder.path(),
+                     {"profile", "--job", folder.path() + "/job.yaml", "--out",
+                      path, "--ranks", absl::StrCat(ranks), "--repeats",
+                      absl::StrCat(command.repeats)}));
   EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
                             ReadWholeFile(path, kMaxProfileBytes));
   return jobspec::ParseProfile(text, path);

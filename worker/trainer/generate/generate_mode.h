@@ -1,0 +1,18 @@
+#ifndef EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_MODE_H_
+#define EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_MODE_H_
+
+// The trainer's process as a user of what was trained: from weights to an
+// animated picture. Started by `evenstep generate`, which links no torch.
+
+namespace evenstep::trainer {
+
+// First word of the command line that asks for this mode.
+inline constexpr char kGenerateWord[] = "generate";
+
+// `argv[0]` is that word. Returns the exit code (loop/failure.h); a failure is
+// logged.
+int GenerateMain(int argc, char** argv);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_MODE_H_

@@ -5,6 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/costs/degrees.h"
+#include "planner/costs/sample_size.h"
+#include "wire/sp_mode_proto.h"
+
 namespace evenstep::coordinator {
 namespace {
 
@@ -13,39 +17,51 @@ constexpr double kLeastShare = 0.01;
 // Collectives of a layer and pass, as TimeModel counts them.
 constexpr double kUlyssesCalls = 4;
 constexpr double kGatherCalls = 2;
+constexpr double kSwitchCalls = 1;
 
 double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-int64_t RoundUp(int64_t tokens, int64_t multiple) {
-  return (tokens + multiple - 1) / multiple * multiple;
+planner::SequenceSplit SplitOf(const v1::MicroBatch& micro_batch) {
+  const int degree = micro_batch.degree();
+  planner::SequenceSplit split;
+  split.mode = wire::SpModeFromProto(micro_batch.sp_mode())
+                   .value_or(planner::SpMode::kUlysses);
+  split.degree = degree;
+  if (split.mode == planner::SpMode::kSwitch) return split;
+  // 0 stands for the degree.
+  const int ulysses = micro_batch.ulysses_degree();
+  split.ulysses_degree = ulysses == 0 ? degree : ulysses;
+  split.gather_degree = degree / split.ulysses_degree;
+  return split;
 }
 
-// Sums over the samples of a micro-batch. Zigzag pads every sample.
-double PaddedTokens(const v1::MicroBatch& micro_batch) {
-  const int64_t degree = micro_batch.degree();
-  const bool zigzag = micro_batch.sp_mode() == v1::SP_MODE_KV_GATHER ||
-                      micro_batch.sp_mode() == v1::SP_MODE_BOTH;
-  int64_t tokens = 0;
-  for (const int64_t length : micro_batch.lengths()) {
-    tokens += zigzag ? RoundUp(length, 2 * degree) : length;
+planner::Sample SampleAt(const v1::MicroBatch& micro_batch, int index) {
+  planner::Sample sample;
+  sample.length = micro_batch.lengths(index);
+  if (index >= micro_batch.shapes_size()) return sample;
+  sample.frames = micro_batch.shapes(index).frames();
+  sample.height = micro_batch.shapes(index).height();
+  sample.width = micro_batch.shapes(index).width();
+  return sample;
+}
+
+// As the planner counts it, the padding at the tail included.
+planner::BatchSize SizeOf(const planner::ModelShape& model,
+                          const v1::MicroBatch& micro_batch) {
+  const planner::SequenceSplit split = SplitOf(micro_batch);
+  planner::BatchSize size;
+  for (int i = 0; i < micro_batch.lengths_size(); ++i) {
+    size += planner::SizeOf(model, split, SampleAt(micro_batch, i));
   }
-  return static_cast<double>(RoundUp(tokens, degree));
+  size.tokens = planner::PaddedTokens(size.tokens, micro_batch.degree());
+  return size;
 }
 
-double SquaredLengths(const v1::MicroBatch& micro_batch) {
-  double squares = 0;
-  for (const int64_t length : micro_batch.lengths()) {
-    squares += static_cast<double>(length) * static_cast<double>(length);
-  }
-  return squares;
-}
-
-// 0 stands for the degree.
-int UlyssesDegree(const v1::MicroBatch& micro_batch) {
-  return micro_batch.ulysses_degree() == 0 ? micro_batch.degree()
-                                           : micro_batch.ulysses_degree();
+double RedoneLayers(const v1::MicroBatch& micro_batch) {
+  return micro_batch.recompute_layers() +
+         micro_batch.recompute_temporal_layers();
 }
 
 // A degree without an entry takes the next larger one, or the last.
@@ -67,10 +83,11 @@ int64_t TotalComputeNs(const v1::StepReport& report) {
 
 }  // namespace
 
-CostRefit::CostRefit(const planner::TimeModel& first, int num_layers, int world,
+CostRefit::CostRefit(const planner::TimeModel& first,
+                     const planner::ModelShape& model, int world,
                      const RefitOptions& options)
     : first_(first),
-      num_layers_(num_layers),
+      model_(model),
       options_(options),
       costs_(first),
       compute_(MakeFit(ComputeCosts(first))),
@@ -88,9 +105,36 @@ CostRefit::Fit CostRefit::MakeFit(std::vector<double> first) {
 
 std::vector<double> CostRefit::ComputeCosts(
     const planner::TimeModel& costs) const {
-  return {static_cast<double>(costs.micro_batch_fixed_ns),
-          costs.head_ns_per_token, costs.linear_ns_per_token,
+  const auto fixed_ns = static_cast<double>(costs.micro_batch_fixed_ns);
+  if (model_.is_video()) {
+    return {
+        fixed_ns, costs.head_ns_per_token,
+        costs.spatial.linear_ns_per_token + costs.temporal.linear_ns_per_token,
+        costs.spatial.quadratic_ns_per_token2,
+        costs.temporal.quadratic_ns_per_token2};
+  }
+  return {fixed_ns, costs.head_ns_per_token, costs.linear_ns_per_token,
           costs.quadratic_ns_per_token2};
+}
+
+double CostRefit::SpatialShare() const {
+  const double spatial = first_.spatial.linear_ns_per_token;
+  const double all = spatial + first_.temporal.linear_ns_per_token;
+  return all > 0 ? spatial / all : 0.5;
+}
+
+void CostRefit::SetComputeCosts(const std::vector<double>& costs) {
+  costs_.micro_batch_fixed_ns = std::llround(costs[0]);
+  costs_.head_ns_per_token = costs[1];
+  if (!model_.is_video()) {
+    costs_.linear_ns_per_token = costs[2];
+    costs_.quadratic_ns_per_token2 = costs[3];
+    return;
+  }
+  costs_.spatial.linear_ns_per_token = SpatialShare() * costs[2];
+  costs_.temporal.linear_ns_per_token = (1 - SpatialShare()) * costs[2];
+  costs_.spatial.quadratic_ns_per_token2 = costs[3];
+  costs_.temporal.quadratic_ns_per_token2 = costs[4];
 }
 
 std::vector<double> CostRefit::CollectiveCosts() const {
@@ -102,28 +146,43 @@ std::vector<double> CostRefit::CollectiveCosts() const {
 
 std::vector<double> CostRefit::ComputeTerms(
     const v1::MicroBatch& micro_batch) const {
-  const double tokens = PaddedTokens(micro_batch) / micro_batch.degree();
-  const double pairs = SquaredLengths(micro_batch) / micro_batch.degree();
-  const double work = 1 + micro_batch.recompute_layers() / (3.0 * num_layers_);
-  return {1, tokens, tokens * work, pairs * work};
+  const planner::BatchSize size = SizeOf(model_, micro_batch);
+  const double degree = micro_batch.degree();
+  const double tokens = static_cast<double>(size.tokens) / degree;
+  const planner::LayerCounts layers = model_.layers();
+  const auto work = [&](int kind, int redone) {
+    return 1 + redone / (3.0 * layers[kind]);
+  };
+  const auto pairs = [&](int kind) {
+    return static_cast<double>(size.pairs[kind]) / degree;
+  };
+  const double first = work(0, micro_batch.recompute_layers());
+  if (!model_.is_video()) return {1, tokens, tokens * first, pairs(0) * first};
+  const double second = work(1, micro_batch.recompute_temporal_layers());
+  const double share = SpatialShare();
+  return {1, tokens, tokens * (share * first + (1 - share) * second),
+          pairs(0) * first, pairs(1) * second};
 }
 
 // As the planner's cost model (TimeModel of planner/costs/model.h).
 std::vector<double> CostRefit::CollectiveTerms(
     const v1::MicroBatch& micro_batch) const {
-  const int ulysses = UlyssesDegree(micro_batch);
-  const double passes = 2.0 * num_layers_ + micro_batch.recompute_layers();
-  const double moved = PaddedTokens(micro_batch) * passes / (2.0 * num_layers_);
+  const planner::SequenceSplit split = SplitOf(micro_batch);
+  const bool switches = split.mode == planner::SpMode::kSwitch;
+  const double layers = model_.layers().total();
+  const double passes = 2 * layers + RedoneLayers(micro_batch);
+  const double moved = static_cast<double>(SizeOf(model_, micro_batch).tokens) *
+                       passes / (2 * layers);
   std::vector<double> terms(1 + costs_.collective.size() +
                             costs_.gather.size());
-  if (ulysses > 1) {
-    terms[0] += kUlyssesCalls * passes;
-    AddAtDegree(costs_.collective, micro_batch.degree(),
-                moved / micro_batch.degree(), terms.data() + 1);
+  if (split.ulysses_degree > 1 || switches) {
+    terms[0] += (switches ? kSwitchCalls : kUlyssesCalls) * passes;
+    AddAtDegree(costs_.collective, split.degree, moved / split.degree,
+                terms.data() + 1);
   }
-  if (ulysses < micro_batch.degree()) {
+  if (split.gather_degree > 1) {
     terms[0] += kGatherCalls * passes;
-    AddAtDegree(costs_.gather, micro_batch.degree(), moved / ulysses,
+    AddAtDegree(costs_.gather, split.degree, moved / split.ulysses_degree,
                 terms.data() + 1 + costs_.collective.size());
   }
   return terms;
@@ -202,10 +261,7 @@ void CostRefit::ObserveCompute(const v1::StepPlan& plan,
   }
   if (observations.empty()) return;
   const std::vector<double> costs = Follow(&compute_, observations);
-  costs_.micro_batch_fixed_ns = std::llround(costs[0]);
-  costs_.head_ns_per_token = costs[1];
-  costs_.linear_ns_per_token = costs[2];
-  costs_.quadratic_ns_per_token2 = costs[3];
+  SetComputeCosts(costs);
   if (by_first_ns <= 0) return;
   const double drift = measured_ns / by_first_ns - 1;
   drift_ = drift_.has_value() ? *drift_ + options_.smoothing * (drift - *drift_)
@@ -229,7 +285,6 @@ void CostRefit::ObserveCollectives(const v1::StepPlan& plan,
   for (int i = 0; i < plan.micro_batches_size(); ++i) {
     const v1::MicroBatch& micro_batch = plan.micro_batches(i);
     if (micro_batch.degree() == 1 || least_ns[i] <= 0) continue;
-    if (micro_batch.sp_mode() == v1::SP_MODE_SWITCH) continue;  // other costs
     Observation seen;
     seen.terms = CollectiveTerms(micro_batch);
     seen.ns = Bounded(static_cast<double>(least_ns[i]),

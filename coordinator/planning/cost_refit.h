@@ -13,6 +13,9 @@
 // what is expected counts as one at the bound: one hiccup moves little, a
 // lasting change is followed within some steps.
 //
+// Of a video model the costs of both kinds of layer are followed: pairs of each
+// by themselves; what a token costs, together, shared as at first.
+//
 // Pure arithmetic in the order of steps: the same reports give the same bits.
 // Owned by the attempt; not thread-safe.
 
@@ -41,8 +44,8 @@ struct RefitOptions {
 
 class CostRefit {
  public:
-  CostRefit(const planner::TimeModel& first, int num_layers, int world,
-            const RefitOptions& options = {});
+  CostRefit(const planner::TimeModel& first, const planner::ModelShape& model,
+            int world, const RefitOptions& options = {});
 
   // One committed step: a checked report of each rank, at the rank's index. The
   // first step is left out: its times are those of first use.
@@ -77,7 +80,11 @@ class CostRefit {
   // The costs after these observations; none: after those before.
   std::vector<double> Follow(Fit* fit,
                              const std::vector<Observation>& observations);
+  // In the order of ComputeTerms.
   std::vector<double> ComputeCosts(const planner::TimeModel& costs) const;
+  void SetComputeCosts(const std::vector<double>& costs);
+  // Of what a token costs in the layers of a video model.
+  double SpatialShare() const;
   std::vector<double> CollectiveCosts() const;
   std::vector<double> ComputeTerms(const v1::MicroBatch& micro_batch) const;
   std::vector<double> CollectiveTerms(const v1::MicroBatch& micro_batch) const;
@@ -92,7 +99,7 @@ class CostRefit {
   void ObserveStepFixed(const std::vector<v1::StepReport>& reports);
 
   const planner::TimeModel first_;
-  const int num_layers_;
+  const planner::ModelShape model_;
   const RefitOptions options_;
   planner::TimeModel costs_;
   Fit compute_;

@@ -15,6 +15,12 @@ using ::testing::IsEmpty;
 constexpr int kLayers = 4;
 constexpr int kWorld = 2;
 
+planner::ModelShape TextModel() {
+  planner::ModelShape model;
+  model.num_layers = kLayers;
+  return model;
+}
+
 planner::TimeModel Costs(double factor = 1) {
   planner::TimeModel costs;
   costs.micro_batch_fixed_ns = std::llround(4e5 * factor);
@@ -146,7 +152,7 @@ class Machine {
 
 CostRefit RunSteps(const planner::TimeModel& first, const Machine& machine,
                    int64_t steps) {
-  CostRefit refit(first, kLayers, kWorld);
+  CostRefit refit(first, TextModel(), kWorld);
   for (int64_t step = 0; step < steps; ++step) {
     const v1::StepPlan plan = machine.Plan(step);
     refit.Observe(plan, machine.Run(plan));
@@ -199,7 +205,7 @@ TEST(CostRefitTest, NoCostIsEverNegative) {
   truth.micro_batch_fixed_ns = 60'000'000;
   truth.linear_ns_per_token = 0;
   truth.quadratic_ns_per_token2 = 0;
-  CostRefit refit(Costs(), kLayers, kWorld);
+  CostRefit refit(Costs(), TextModel(), kWorld);
   const Machine machine(truth);
   for (int64_t step = 0; step < 60; ++step) {
     const v1::StepPlan plan = machine.Plan(step);
@@ -220,7 +226,7 @@ TEST(CostRefitTest, NoCostIsEverNegative) {
 
 TEST(CostRefitTest, StepsThatAllLookAlikeKeepTheRatioOfCosts) {
   const Machine machine(Costs(1.5));
-  CostRefit refit(Costs(), kLayers, kWorld);
+  CostRefit refit(Costs(), TextModel(), kWorld);
   for (int64_t step = 1; step < 60; ++step) {
     v1::StepPlan plan = machine.Plan(1);
     plan.set_step(step);
@@ -280,6 +286,86 @@ TEST(CostRefitTest, TheSameReportsGiveTheSameBits) {
   EXPECT_EQ(a.linear_ns_per_token, b.linear_ns_per_token);
   EXPECT_EQ(a.quadratic_ns_per_token2, b.quadratic_ns_per_token2);
   EXPECT_EQ(a.collective[0].ns_per_token, b.collective[0].ns_per_token);
+}
+
+// Clips of either axis, on one rank each, and one that both ranks switch.
+v1::StepPlan VideoPlan(int64_t step) {
+  const CounterRandom random(9);
+  v1::StepPlan plan;
+  plan.set_step(step);
+  plan.set_world(kWorld);
+  const auto add = [&](int first_rank, int degree, int64_t frames,
+                       int64_t height) {
+    v1::MicroBatch* const clip = plan.add_micro_batches();
+    clip->set_first_rank(first_rank);
+    clip->set_degree(degree);
+    clip->set_sp_mode(degree > 1 ? v1::SP_MODE_SWITCH : v1::SP_MODE_ULYSSES);
+    clip->set_ulysses_degree(1);
+    clip->set_recompute_temporal_layers(1);
+    v1::ClipShape* const shape = clip->add_shapes();
+    shape->set_frames(frames);
+    shape->set_height(height);
+    shape->set_width(8);
+    clip->add_lengths(frames * height * 8);
+  };
+  const auto drawn = [&](int which, int64_t least) {
+    return least + static_cast<int64_t>(random.Bits(step, which) %
+                                        static_cast<uint64_t>(least));
+  };
+  add(0, 2, 2 * drawn(0, 8), drawn(1, 8));
+  add(0, 1, 1, drawn(2, 100));
+  add(1, 1, drawn(3, 200), 1);
+  return plan;
+}
+
+// What two spatial and two temporal layers of this cost take, half of the
+// temporal ones recomputed.
+double VideoNs(const planner::TimeModel& truth, const v1::MicroBatch& clip) {
+  const double frames = clip.shapes(0).frames();
+  const double patches = 8.0 * clip.shapes(0).height();
+  const double redone = 1 + 1 / 6.0;
+  return static_cast<double>(truth.micro_batch_fixed_ns) +
+         frames * patches *
+             (truth.spatial.linear_ns_per_token +
+              truth.temporal.linear_ns_per_token * redone +
+              truth.spatial.quadratic_ns_per_token2 * patches +
+              truth.temporal.quadratic_ns_per_token2 * frames * redone) /
+             clip.degree();
+}
+
+TEST(CostRefitTest, BothKindsOfLayersOfAVideoModelAreFollowed) {
+  planner::ModelShape model;
+  model.spatial_layers = model.temporal_layers = 2;
+  planner::TimeModel truth;
+  truth.micro_batch_fixed_ns = 400'000;
+  truth.spatial = {3000, 20};
+  truth.temporal = {3000, 5};
+  truth.collective = {{2, 500}};
+  planner::TimeModel first = truth;
+  first.spatial = {2000, 4};
+  first.temporal = {2000, 16};
+  CostRefit refit(first, model, kWorld);
+  for (int64_t step = 0; step < 60; ++step) {
+    const v1::StepPlan plan = VideoPlan(step);
+    std::vector<v1::StepReport> reports(kWorld);
+    for (int rank = 0; rank < kWorld; ++rank) {
+      reports[rank].set_rank(rank);
+      for (const int index : {0, 1 + rank}) {
+        v1::MicroBatchTime* const time = reports[rank].add_micro_batches();
+        time->set_index(index);
+        time->set_compute_ns(
+            std::llround(VideoNs(truth, plan.micro_batches(index))));
+      }
+    }
+    refit.Observe(plan, reports);
+  }
+  const planner::TimeModel& found = refit.costs();
+  EXPECT_NEAR(found.spatial.quadratic_ns_per_token2, 20, 1);
+  EXPECT_NEAR(found.temporal.quadratic_ns_per_token2, 5, 1);
+  EXPECT_NEAR(found.spatial.linear_ns_per_token, 3000, 300);
+  EXPECT_EQ(found.spatial.linear_ns_per_token,
+            found.temporal.linear_ns_per_token);
+  EXPECT_EQ(found.linear_ns_per_token, 0);
 }
 
 }  // namespace

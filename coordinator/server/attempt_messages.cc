@@ -193,9 +193,9 @@ void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
 void AttemptSupervisor::RefitCosts(Live& live, const v1::StepPlan& plan,
                                    const std::vector<v1::StepReport>& reports) {
   if (!live.spec.refit || !live.pipeline.costs().has_value()) return;
-  if (live.spec.model.is_video()) return;  // costs of text alone are followed
   if (!live.refit.has_value()) {
-    live.refit.emplace(*live.pipeline.costs(), live.spec.model.layers,
+    live.refit.emplace(*live.pipeline.costs(),
+                       jobspec::ToModelShape(live.spec.model),
                        live.attempt.world());
   }
   live.refit->Observe(plan, reports);

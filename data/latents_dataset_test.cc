@@ -94,12 +94,13 @@ TEST_F(LatentsDatasetTest, BadClipsAreNamedWithTheReason) {
   Write("odd.safetensors", "clip", {1, 3, 2, 1});
   Write("flat.safetensors", "clip", {4, 4});
   Write("rgb.safetensors", "clip", {1, 2, 2, 3});
+  Write("empty.safetensors", "clip", {0, 2, 2, 1});  // Capacity 7
   WriteBytes("whole.safetensors", {"clip", "I32", {1, 1, 1, 1}, ""},
              std::string(4, '\0'));
   std::ofstream(folder_.path() + "/cut.safetensors") << "no";
   std::ofstream(folder_.path() + "/notes.txt") << "not latents";
   const std::string refusal = Refusal();
-  EXPECT_THAT(refusal, HasSubstr("5 bad samples"));
+  EXPECT_THAT(refusal, HasSubstr("6 bad samples"));
   EXPECT_THAT(refusal, HasSubstr("cut.safetensors: only 2 bytes"));
   EXPECT_THAT(refusal, HasSubstr("odd.safetensors:clip: F32 [1, 3, 2, 1]: "
                                  "height and width are no multiples of 2"));
@@ -109,7 +110,7 @@ TEST_F(LatentsDatasetTest, BadClipsAreNamedWithTheReason) {
   const auto data = OpenDataset(options_);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->summary().num_samples, 1);
-  EXPECT_EQ((*data)->summary().num_bad, 5);
+  EXPECT_EQ((*data)->summary().num_bad, 6);
 }
 
 TEST_F(LatentsDatasetTest, LongClipsFailAreSkippedOrLoseWholeFrames) {

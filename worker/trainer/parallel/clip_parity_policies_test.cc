@@ -4,6 +4,7 @@
 // policies of one degree run those by exchanging heads, the others also on one
 // rank beside groups that switch.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -103,6 +104,32 @@ TEST_P(ClipParityPoliciesTest, EveryPolicysPlanGivesTheSameGradient) {
     options.steps[0].push_back(std::move(clips));
   }
   ExpectParity(options);
+}
+
+// Capacity 5: one frame of 9000 patches where a rank holds 4096 tokens, and a
+// frame cannot be shared by switching.
+TEST(ClipCapacityTest, AFirstClipAboveCapacityIsNamed) {
+  planner::PlanRequest request = Request(Policy::kEven, 2, Sharing::kSwitch);
+  request.memory.tokens_per_rank = 4096;
+  request.run.max_length = 0;
+  request.samples[0] = {0, 9000, 9000, 1, 90, 100};
+  const auto plan = planner::MakePlan(request);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(plan.status().message()),
+              ::testing::HasSubstr("sample 0"));
+  // As two frames both ranks share it.
+  request.samples[0] = {0, 8000, 8000, 2, 40, 100};
+  EXPECT_TRUE(planner::MakePlan(request).ok());
+}
+
+// Capacity 4: what counts is what a clip has, not the largest frame.
+TEST(ClipCapacityTest, SmallClipsPackWhateverTheLargestFrameIs) {
+  planner::PlanRequest request = Request(Policy::kPacked, 2, Sharing::kSwitch);
+  request.run.max_length = 100'000;
+  request.memory.tokens_per_rank = 400;
+  const auto plan = planner::MakePlan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(plan->micro_batches.size(), 2u);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {

@@ -110,6 +110,19 @@ TEST(ClipParityTest, EveryRecomputeCountOfEitherKindGivesTheSame) {
   }
 }
 
+// Loss 28: a clip without loss contributes nothing, alone or in company.
+TEST(ClipParityTest, AClipThatIsGivenWholeContributesNothing) {
+  TestMicroBatch alone = Clips(0, 1, SpMode::kUlysses, {{3, 2, 2}});
+  alone.given_frames = 3;
+  TestMicroBatch company = Clips(0, 2, SpMode::kSwitch, {{2, 2, 2}, {5, 2, 1}});
+  company.given_frames = 2;
+  ParityOptions options = OneStep(2, {alone, company});
+  ExpectParity(options);
+  const ParityReport report = MustRun(options);
+  EXPECT_EQ(report.last_plan.trained_tokens, 6);
+  EXPECT_EQ(report.results[0].micro_batches[0].loss_sum, 0);
+}
+
 TEST(ClipParityTest, ParametersAgreeAfterTenStepsWithSplitStates) {
   ParityOptions options = OneStep(4, {});
   options.steps.clear();

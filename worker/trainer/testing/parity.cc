@@ -63,6 +63,8 @@ std::vector<data::SampleTokens> MakeSamples(const ParityOptions& options,
   std::vector<data::SampleTokens> samples;
   for (const data::ClipShape& shape : test.shapes) {
     samples.push_back(RandomClip(id++, shape, options.video->channels));
+    if (!test.given_frames) continue;
+    samples.back().given_frames = std::min(*test.given_frames, shape.frames);
   }
   for (const int64_t length : test.lengths) {
     samples.push_back(options.sample

@@ -31,6 +31,8 @@ struct TestMicroBatch {
   std::vector<data::ClipShape> shapes = {};
   int recompute_temporal_layers = 0;
   planner::SpMode sp_mode = planner::SpMode::kUlysses;
+  // Of every clip, at most all of its frames; absent: as RandomClip has it.
+  std::optional<int64_t> given_frames = std::nullopt;
 };
 
 using ModelWrapper =

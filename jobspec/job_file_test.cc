@@ -171,10 +171,11 @@ TEST(JobFileTest, UnknownKeysAreErrorsAtEveryLevelWithLineAndNames) {
       ErrorOf("name: a\nrank: 2\n"),
       AllOf(StartsWith("job.yaml:2: unknown key 'rank'"),
             HasSubstr("did you mean 'ranks'"), HasSubstr("look_ahead")));
-  EXPECT_THAT(ErrorOf("model:\n  layer: 2\n"),
-              AllOf(StartsWith("job.yaml:2: unknown key 'model.layer'"),
-                    HasSubstr("did you mean 'layers'"),
-                    HasSubstr("known: layers, width, heads, kv_heads, vocab")));
+  EXPECT_THAT(
+      ErrorOf("model:\n  layer: 2\n"),
+      AllOf(StartsWith("job.yaml:2: unknown key 'model.layer'"),
+            HasSubstr("did you mean 'layers'"),
+            HasSubstr("known: kind, layers, width, heads, kv_heads, vocab")));
   EXPECT_THAT(ErrorOf("timeouts: {colective: 1s}\n"),
               HasSubstr("did you mean 'collective'"));
   EXPECT_THAT(ErrorOf("costs: {linear: 1}\n"),
@@ -187,7 +188,7 @@ TEST(JobFileTest, UnknownKeysAreErrorsAtEveryLevelWithLineAndNames) {
 TEST(JobFileTest, WrongShapesAndTypesNameLineAndKey) {
   EXPECT_THAT(ErrorOf("- a\n"), HasSubstr("expected 'key: value' lines"));
   EXPECT_THAT(ErrorOf("model: 3\n"),
-              HasSubstr("job.yaml:1: model: expected a map with layers"));
+              HasSubstr("job.yaml:1: model: expected a map with kind, layers"));
   EXPECT_THAT(ErrorOf("name: [a]\n"), HasSubstr("name: expected a single"));
   EXPECT_THAT(ErrorOf("name:\n"), HasSubstr("name: expected a single"));
   EXPECT_THAT(ErrorOf("\nsteps: 1.5\n"),

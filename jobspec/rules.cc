@@ -165,7 +165,7 @@ Found ModelRules(const ModelSpec& model) {
       InRange("model.vocab", model.vocab, kMinVocab, kMaxVocab),
   });
   if (ranges.has_value()) return ranges;
-  return FirstOf({HeadRules(model), SpModeRule(model), VideoRules(model)});
+  return FirstOf({HeadRules(model), VideoRules(model), SpModeRule(model)});
 }
 
 Found SourceRule(const JobSpec& spec) {

@@ -120,7 +120,8 @@ absl::StatusOr<RankShare> ShareOf(
     const std::vector<data::SampleTokens>& samples, Communicator* group,
     const StepRunnerOptions& options) {
   RankShare share;
-  if (samples.front().clip == nullptr) {
+  // No samples are refused there.
+  if (samples.empty() || samples.front().clip == nullptr) {
     EVENSTEP_ASSIGN_OR_RETURN(const SequenceLayout layout,
                               LayoutOf(micro_batch));
     EVENSTEP_ASSIGN_OR_RETURN(PackedShard shard,

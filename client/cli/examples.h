@@ -63,8 +63,8 @@ inline constexpr char kDataExamples[] = R"(Examples:
   evenstep data make-latents /tmp/clips        then --data latents:/tmp/clips)";
 
 inline constexpr char kGenerateExamples[] = R"(Examples:
-  evenstep generate evenstep-out/model.safetensors --out after.gif
-  evenstep generate evenstep-out/model.safetensors --untrained --out before.gif)";
+  evenstep generate out/model.safetensors --out after.gif
+  evenstep generate out/model.safetensors --untrained --out before.gif)";
 
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB

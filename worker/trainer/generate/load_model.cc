@@ -1,6 +1,7 @@
 #include "worker/trainer/generate/load_model.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <utility>
 

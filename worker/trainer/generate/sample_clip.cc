@@ -1,6 +1,7 @@
 #include "worker/trainer/generate/sample_clip.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <memory>
 #include <utility>

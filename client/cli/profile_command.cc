@@ -59,7 +59,7 @@ absl::StatusOr<jobspec::Profile> Measure(const Environment& environment,
                                                jobspec::FormatJobFile(spec)));
   const std::string path = folder.path() + "/profile.yaml";
   EVENSTEP_RETURN_IF_ERROR(
-      RunTrainerMode(environment, folder.path(),
+      RunTrainerMode(environment, command.trainer, folder.path(),
                      {"profile", "--job", folder.path() + "/job.yaml", "--out",
                       path, "--ranks", absl::StrCat(ranks), "--repeats",
                       absl::StrCat(command.repeats)}));

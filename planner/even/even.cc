@@ -140,11 +140,12 @@ std::vector<Placement> PlaceOnTree(const PolicyInput& input) {
   return SearchFor(input, tree, bound_ns).ToPlacements();
 }
 
-std::vector<Placement> Place(const PolicyInput& input) {
+std::vector<std::vector<Placement>> Place(const PolicyInput& input) {
   const Options& options = input.request.options;
   const bool on_tree = options.sync == SyncMode::kPerStep &&
                        options.blocks == BlockShape::kAligned;
-  return on_tree ? PlaceOnTree(input) : PlaceEvenRounds(input);
+  if (!on_tree) return PlaceEvenRounds(input);
+  return {PlaceOnTree(input)};
 }
 
 // Aligned blocks of some degrees only. Nothing if they cannot hold the samples.
@@ -156,7 +157,7 @@ void OfferAligned(const PolicyInput& input, std::vector<int> degrees,
   if (!CheckSamplesFit(request).ok()) return;
   const CostTable table(request, input.costs);
   const LowerBound bound = ComputeLowerBound(request, input.costs, table);
-  contest.Offer(Place({request, input.costs, table, bound}));
+  contest.OfferEach(Place({request, input.costs, table, bound}));
 }
 
 // As many degrees as a rank may have groups: from the smallest that holds the
@@ -192,12 +193,7 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
   // search among few degrees goes deeper.
   if (contiguous) OfferAligned(input, aligned, contest);
   if (!(contiguous && per_step && contest.IsNearBound())) {
-    contest.Offer(Place(input));
-  }
-  if (request.options.sync == SyncMode::kPerRound) {
-    for (auto& placements : PlaceSparingSlowRanks(input)) {
-      contest.Offer(std::move(placements));
-    }
+    contest.OfferEach(Place(input));
   }
   OfferRivals(input, contest);
   if (contest.refused()) OfferFewGroups(input, aligned, contest);
@@ -229,6 +225,8 @@ bool RoundsMayWin(const PolicyInput& input, const Contest& contest) {
 absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const PolicyInput& input) {
   Contest contest(input);
+  const bool per_round = input.request.options.sync == SyncMode::kPerRound;
+  std::vector<std::vector<Placement>> known;
   absl::Status last = absl::OkStatus();
   for (const LayerCounts& mode : RecomputeModes(input.request)) {
     PlanRequest request = input.request;
@@ -243,12 +241,12 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     last.Update(placements.status());
     if (!placements.ok()) continue;
     for (Placement& placement : *placements) placement.recompute_layers = mode;
+    if (per_round) known.push_back(*placements);
     contest.Offer(*std::move(placements));
   }
   OfferRivals(input, contest);
-  const bool per_round = input.request.options.sync == SyncMode::kPerRound;
   if (per_round || (!contest.IsNearBound() && RoundsMayWin(input, contest))) {
-    contest.Offer(PlaceEvenRounds(input));
+    contest.OfferEach(PlaceEvenRounds(input, known));
   }
   std::vector<Placement> placements = contest.Take();
   if (placements.empty()) return last;

@@ -133,6 +133,10 @@ void Contest::Offer(std::vector<Placement> placements) {
   placements_ = std::move(placements);
 }
 
+void Contest::OfferEach(std::vector<std::vector<Placement>> several) {
+  for (auto& placements : several) Offer(std::move(placements));
+}
+
 bool Contest::IsNearBound() const {
   const int64_t bound_ns = input_.bound.step_ns;
   return step_ns_ <= bound_ns + bound_ns / kNearBoundDivisor;

@@ -20,6 +20,7 @@ class Contest {
   explicit Contest(const PolicyInput& input);
 
   void Offer(std::vector<Placement> placements);
+  void OfferEach(std::vector<std::vector<Placement>> several);
   // Whether some placements needed too many groups.
   bool refused() const { return refused_; }
   bool empty() const { return placements_.empty(); }

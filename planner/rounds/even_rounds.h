@@ -12,13 +12,13 @@
 
 namespace evenstep::planner {
 
-std::vector<Placement> PlaceEvenRounds(const PolicyInput& input);
-
-// Plans in which slow ranks idle: in every round, and in those rounds of the
-// usual plan where that is faster. None if no rank is slow, or a sample needs
-// them all.
-std::vector<std::vector<Placement>> PlaceSparingSlowRanks(
-    const PolicyInput& input);
+// The usual plan first. Under per_round others follow in which slow ranks, if
+// there are any, idle: in those rounds of the usual plan where that is faster,
+// and, unless a sample needs them all, in every round. `known` are plans in
+// rounds that the search starts from too.
+std::vector<std::vector<Placement>> PlaceEvenRounds(
+    const PolicyInput& input,
+    const std::vector<std::vector<Placement>>& known = {});
 
 }  // namespace evenstep::planner
 

@@ -71,6 +71,23 @@ void PlaceRound(const PolicyInput& input, const SlowRanks& slow, Round& round,
   }
 }
 
+// -1 if no level has the placement's class of blocks and mode.
+int LevelOf(const PolicyInput& input, const Placement& placement) {
+  const LayerCounts& mode = placement.recompute_layers == kRecomputeAsAsked
+                                ? input.request.options.recompute_layers
+                                : placement.recompute_layers;
+  const BlockClass wanted = input.costs.ClassOf(placement.block);
+  for (int level = 0; level < input.table.num_levels(); ++level) {
+    const BlockClass& block_class = input.table.block_class(level);
+    if (block_class.degree == wanted.degree &&
+        block_class.crosses_nodes == wanted.crosses_nodes &&
+        input.table.recompute_layers(level) == mode) {
+      return level;
+    }
+  }
+  return -1;
+}
+
 int WidestDegree(const CostTable& table, const Round& round) {
   int widest = 0;
   for (const auto& group : round.groups) {
@@ -147,6 +164,32 @@ std::vector<Placement> ToPlacements(const PolicyInput& input, Rounds rounds) {
     PlaceRound(input, slow, rounds[k], static_cast<int>(k), placements);
   }
   return placements;
+}
+
+Rounds ToRounds(const PolicyInput& input,
+                const std::vector<Placement>& placements) {
+  const CostTable& table = input.table;
+  std::vector<int> item_of(table.num_samples());
+  for (int i = 0; i < table.num_samples(); ++i) {
+    item_of[table.request_index(i)] = i;
+  }
+  Rounds rounds;
+  for (const Placement& placement : placements) {
+    RoundGroup group;
+    group.level = LevelOf(input, placement);
+    if (group.level < 0) return {};
+    for (int index : placement.samples) {
+      AddItem(table, item_of[index], group);
+    }
+    std::sort(group.items.begin(), group.items.end());
+    LowerMode(table, group);
+    if (placement.round >= static_cast<int>(rounds.size())) {
+      rounds.resize(placement.round + 1);
+    }
+    rounds[placement.round].groups.push_back(std::move(group));
+  }
+  for (Round& round : rounds) Refresh(table, round);
+  return rounds;
 }
 
 }  // namespace evenstep::planner

@@ -50,6 +50,10 @@ void Refresh(const CostTable& table, Round& round);
 // stand in descending order of their first block's degree, so that groups
 // recur.
 std::vector<Placement> ToPlacements(const PolicyInput& input, Rounds rounds);
+// The way back: the division of a plan in rounds, every group in the fastest
+// mode that holds it. Empty if a group fits no level of the table.
+Rounds ToRounds(const PolicyInput& input,
+                const std::vector<Placement>& placements);
 
 }  // namespace evenstep::planner
 

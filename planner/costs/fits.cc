@@ -13,6 +13,9 @@
 namespace evenstep::planner {
 namespace {
 
+// Of the one degree with contiguous blocks, over what the samples need.
+constexpr int kMaxWidening = 2;
+
 std::string NameOf(const Sample& sample) {
   return absl::StrCat("sample ", sample.id);
 }
@@ -227,10 +230,12 @@ absl::StatusOr<int> StaticDegree(const PlanRequest& request) {
                             DegreesThatHold(request));
   if (request.options.blocks == BlockShape::kAligned) return holding[0];
   const int num_ranks = request.cluster.num_ranks();
-  const auto dividing =
-      std::find_if(holding.begin(), holding.end(),
-                   [&](int degree) { return num_ranks % degree == 0; });
-  return dividing == holding.end() ? holding[0] : *dividing;
+  int best = holding[0];
+  for (int degree : holding) {
+    if (degree > kMaxWidening * holding[0]) break;
+    if (num_ranks % degree < num_ranks % best) best = degree;
+  }
+  return best;
 }
 
 std::vector<int> StaticDegrees(const PlanRequest& request) {

@@ -28,9 +28,9 @@ bool Fits(const PlanRequest& request, int degree, const LayerCounts& recompute,
 
 // The smallest legal degree that holds the longest sample of the run (of the
 // step, where the run does not say) with options.recompute_layers; of video
-// also every sample of the step. With contiguous blocks, of those that hold it
-// the smallest that divides the world, if any does: another leaves ranks idle
-// for the whole run. FAILED_PRECONDITION with the numbers.
+// also every sample of the step. With contiguous blocks, of those up to twice
+// as wide the one that leaves the fewest ranks idle, for they idle for the
+// whole run; the smaller of equals. FAILED_PRECONDITION with the numbers.
 absl::StatusOr<int> StaticDegree(const PlanRequest& request);
 // All legal degrees that hold it: what a user would try who tunes the one
 // degree of a run. StaticDegree is among them. Empty if it fails.

@@ -10,8 +10,10 @@
 namespace evenstep::planner {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 Plan PlanWith(Policy policy, PlanRequest request) {
   request.options.policy = policy;
@@ -76,7 +78,7 @@ TEST(StaticPoliciesTest, OnSixRanksAtDegreeFourTwoRanksIdle) {
 }
 
 // Degree 5 holds the longest, but 12 such groups leave 4 of 64 ranks idle.
-TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeDividesTheWorld) {
+TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeLeavesFewRanksIdle) {
   PlanRequest request =
       testing::SimpleRequest(64, 10, std::vector<int64_t>(64, 45));
   for (int degree = 1; degree <= 64; ++degree) {
@@ -91,10 +93,31 @@ TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeDividesTheWorld) {
     }
     EXPECT_NEAR(plan.predicted_imbalance, 0, 1e-9) << PolicyName(policy);
   }
-  // Where none divides it, the smallest that holds.
+  // Where none divides it, that which leaves the fewest.
   request.cluster.ranks_per_node = {61};
   request.model.forced_degrees = {1, 5, 7};
   EXPECT_EQ(PlanWith(Policy::kStatic, request).micro_batches[0].degree, 5);
+}
+
+// 31 of 62 and 7 of 7 ranks would all be busy, in groups that are far wider
+// than the samples need.
+TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeIsNotAbsurdlyWide) {
+  struct Case {
+    int num_ranks, needed, degree;
+  };
+  for (const Case& c : {Case{62, 3, 3}, Case{62, 4, 4}, Case{7, 2, 2},
+                        Case{64, 5, 8}, Case{64, 9, 16}, Case{11, 3, 5}}) {
+    PlanRequest request =
+        testing::SimpleRequest(c.num_ranks, 10, {10 * c.needed - 5});
+    for (int degree = 1; degree <= c.num_ranks; ++degree) {
+      request.model.forced_degrees.push_back(degree);
+    }
+    request.options.blocks = BlockShape::kContiguous;
+    const Plan plan = PlanWith(Policy::kStatic, request);
+    ASSERT_EQ(plan.micro_batches.size(), 1u);
+    EXPECT_EQ(plan.micro_batches[0].degree, c.degree)
+        << c.needed << " on " << c.num_ranks;
+  }
 }
 
 // cases.md, Capacity 1.
@@ -160,19 +183,43 @@ TEST(StaticPoliciesTest, EvenPlansAStepThatFitsThoughTheRunMightNot) {
               HasSubstr("run.max_length"));
 }
 
-// cases.md, Loss 21 and 24: the weight of a micro-batch is its share of the
-// trained tokens, whatever the accumulation; the plan states the divisor.
-TEST(StaticPoliciesTest, TheDivisorIsTheTrainedTokensOfTheWholeStep) {
-  PlanRequest request = testing::SimpleRequest(1, 101, {11, 101});
-  request.samples[0].trained_tokens = 10;
-  request.samples[1].trained_tokens = 100;
+// The share of every micro-batch in the gradient, in the plan's order.
+std::vector<double> WeightsOf(const PlanRequest& request, const Plan& plan) {
+  std::vector<double> weights;
+  for (const MicroBatch& batch : plan.micro_batches) {
+    int64_t trained = 0;
+    for (int index : batch.samples) {
+      trained += request.samples[index].trained_tokens;
+    }
+    weights.push_back(static_cast<double>(trained) /
+                      static_cast<double>(plan.trained_tokens));
+  }
+  return weights;
+}
+
+// cases.md, Loss 21: 10 and 100 trained tokens weigh 1/11 and 10/11, on one
+// rank one after the other as on two at once; not a half each.
+TEST(StaticPoliciesTest, Loss21TheWeightOfAMicroBatchIsItsShareOfTheTokens) {
+  for (int num_ranks : {1, 2}) {
+    PlanRequest request = testing::SimpleRequest(num_ranks, 101, {11, 101});
+    request.samples[0].trained_tokens = 10;
+    request.samples[1].trained_tokens = 100;
+    const Plan plan = PlanWith(Policy::kStatic, request);
+    EXPECT_THAT(WeightsOf(request, plan),
+                ElementsAre(DoubleEq(1.0 / 11), DoubleEq(10.0 / 11)));
+  }
+}
+
+// cases.md, Loss 24: five samples of 95 on one rank and five of 20 on another
+// weigh 95/575 each and 100/575 together.
+TEST(StaticPoliciesTest, Loss24TheWeightsDoNotDependOnTheAccumulation) {
+  const PlanRequest request =
+      testing::SimpleRequest(2, 100, {95, 20, 95, 20, 95, 20, 95, 20, 95, 20});
   const Plan plan = PlanWith(Policy::kStatic, request);
-  EXPECT_EQ(plan.micro_batches.size(), 2u);
-  EXPECT_EQ(plan.trained_tokens, 110);
-  EXPECT_EQ(
-      PlanWith(Policy::kStatic, testing::SimpleRequest(1, 475, {475, 100}))
-          .trained_tokens,
-      575);
+  const auto own = DoubleEq(95.0 / 575);
+  EXPECT_THAT(
+      WeightsOf(request, plan),
+      UnorderedElementsAre(own, own, own, own, own, DoubleEq(100.0 / 575)));
 }
 
 TEST(StaticPoliciesTest, PolicyNamesGoBothWays) {

@@ -146,5 +146,26 @@ TEST(ReferenceBoundTest, ABoundThatForgetsSomethingIsFarOff) {
   EXPECT_NEAR(testing::ReferenceBoundNs(request) / BoundNs(request), 1, 1e-5);
 }
 
+// What claims too much is caught: by the optimum, wherever the bound reaches
+// it, and by the reference always.
+TEST(ReferenceBoundTest, ABoundThatIsTooHighExceedsTheOptimum) {
+  for (SyncMode sync : {kPerStep, kPerRound}) {
+    PlanRequest request = testing::SimpleRequest(4, 1000, {900, 900, 900, 900});
+    request.options.sync = sync;
+    const auto optimum_ns = testing::BruteForceStepNs(request);
+    ASSERT_TRUE(optimum_ns.ok()) << optimum_ns.status();
+    const auto optimum = static_cast<double>(*optimum_ns);
+    EXPECT_LE(BoundNs(request), optimum);
+    EXPECT_GT(BoundNs(request), 0.99 * optimum);
+    PlanRequest dearer = request;
+    dearer.time.linear_ns_per_token *= 1.02;
+    dearer.time.quadratic_ns_per_token2 *= 1.02;
+    const double planted = BoundNs(dearer);
+    EXPECT_GT(planted, optimum);
+    const double reference_ns = testing::ReferenceBoundNs(request);
+    EXPECT_GT(planted - reference_ns, 1000 + reference_ns * 5e-6);
+  }
+}
+
 }  // namespace
 }  // namespace evenstep::planner

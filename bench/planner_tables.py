@@ -2,15 +2,18 @@
 """Makes the planner's tables of docs/performance.md of planner.json.
 
     make bench-planner
-    bench/planner_tables.py build/bench/planner.json [--write FILE]
+    bench/planner_tables.py build/bench/planner.json [--write FILE] [--gate]
 
 Prints Markdown. With --write it takes the place of what stands between the
-markers `<!-- planner tables -->` and `<!-- end of planner tables -->`.
+markers `<!-- planner tables -->` and `<!-- end of planner tables -->`. With
+--gate every row that failed or missed a target, in ratio or in time, is named
+on standard error, and the exit code is 1 if there is one.
 """
 
 import argparse
 import json
 import pathlib
+import sys
 
 OPEN, CLOSE = "<!-- planner tables -->", "<!-- end of planner tables -->"
 OBJECTIVES = ["per_step/aligned", "per_step/contiguous", "per_round/aligned",
@@ -33,6 +36,26 @@ def failures(rows):
     lines = [f"- `{name}` failed: {row['error_message']}"
              for name, row in rows.items() if failed(row)]
     return ["### Failed rows", ""] + lines + [""] if lines else []
+
+
+def misses(rows):
+    """Rows that failed, or whose label says that a target was missed."""
+    lines = []
+    for name, row in rows.items():
+        if failed(row):
+            lines.append(f"{name}: failed: {row['error_message']}")
+        elif "missed" in row.get("label", ""):
+            lines.append(f"{name}: {row['label']}: {figures(row)}")
+    return lines
+
+
+def figures(row):
+    """What was measured, beside its target."""
+    if "optimal" in row:
+        return f"{row['optimal']:.0f} of {row['planned']:.0f} optimal"
+    time = f", {row['cpu_ms']:.2f} ms of {row['max_ms']:g}" \
+        if "max_ms" in row else ""
+    return f"ratio {row['ratio']:.4f} of {row['max_ratio']:g}{time}"
 
 
 def table(head, lines):
@@ -101,20 +124,19 @@ def over(row, even):
     return f"{row['step_s'] / even['step_s']:.3f}"
 
 
-def shared_others(rows, objective):
-    """Step time of every row over that of `even`."""
+def others(rows, prefix, batches):
+    """Step time of every row over that of `even`, which comes first."""
     rules = list(dict.fromkeys(
-        name.split("/")[-1] for name in rows
-        if name.startswith(f"shared/{objective}/")))
+        name.split("/")[-1] for name in rows if name.startswith(prefix)))
     lines = []
-    for rule in rules:
+    for rule in sorted(rules, key=lambda rule: rule != "even"):
         line = [rule]
-        for batch in BATCHES:
-            row = rows.get(f"shared/{objective}/{batch}/{rule}")
-            even = rows.get(f"shared/{objective}/{batch}/even")
+        for batch in batches:
+            row = rows.get(f"{prefix}{batch}/{rule}")
+            even = rows.get(f"{prefix}{batch}/even")
             line.append(over(row, even))
         lines.append(line)
-    return table(["row"] + BATCHES, lines)
+    return table(["row"] + batches, lines)
 
 
 def recompute(rows):
@@ -140,7 +162,8 @@ def tables(rows):
               "Step time over that of `even`; the last three rows are published "
               "rules, restated.", ""]
     for objective in OBJECTIVES:
-        lines += [f"`{objective}`:", ""] + shared_others(rows, objective)
+        lines += [f"`{objective}`:", ""]
+        lines += others(rows, f"shared/{objective}/", BATCHES)
     sections = [
         ("Fresh batches: 20 seeds of each law", "fresh/", "objective, law"),
         ("Sizes: samples, ranks, law", "scale/", "objective, size, law"),
@@ -157,6 +180,11 @@ def tables(rows):
         lines += [f"### {title}", ""]
         lines += against_targets(rows, prefix, first_column)
     lines += ["### Recompute in the choice", ""] + recompute(rows)
+    lines += ["Step time over that of `even`, recompute chosen by every row:", ""]
+    for objective in ["per_step/aligned", "per_round/aligned"]:
+        lines += [f"`{objective}`:", ""]
+        lines += others(rows, f"recompute_rules/{objective}/",
+                        ["ln64", "wiki64", "wiki64b"])
     lines += ["### Brute force: at most 8 samples, 4 ranks", ""]
     return "\n".join(lines + brute_force(rows) + failures(rows))
 
@@ -165,16 +193,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("json")
     parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--gate", action="store_true",
+                        help="exit with 1 if a row failed or missed a target")
     args = parser.parse_args()
-    text = tables(load_rows(args.json))
+    rows = load_rows(args.json)
+    text = tables(rows)
     if args.write is None:
         print(text)
-        return
-    path = pathlib.Path(args.write)
-    before, rest = path.read_text().split(OPEN)
-    after = rest.split(CLOSE)[1]
-    path.write_text(f"{before}{OPEN}\n{text}\n{CLOSE}{after}")
+    else:
+        path = pathlib.Path(args.write)
+        before, rest = path.read_text().split(OPEN)
+        after = rest.split(CLOSE)[1]
+        path.write_text(f"{before}{OPEN}\n{text}\n{CLOSE}{after}")
+    missed = misses(rows) if args.gate else []
+    for line in missed:
+        print(line, file=sys.stderr)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,6 +4,7 @@
 
 #include "planner/benchmark/rows.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "planner/policies/reference_rules.h"
 #include "planner/testing/fresh_batches.h"
 #include "planner/testing/measure.h"
@@ -57,13 +58,6 @@ void AddSharedRow(const Objective& objective, const SharedBatch& batch,
          });
 }
 
-Planner PlannerOf(Policy policy) {
-  return [policy](PlanRequest request) {
-    request.options.policy = policy;
-    return MakePlan(request);
-  };
-}
-
 Target FreshTarget(const Objective& objective, LengthLaw law) {
   if (objective.blocks == BlockShape::kContiguous) return {};
   const bool per_step = objective.sync == SyncMode::kPerStep;
@@ -81,15 +75,11 @@ Target FreshTarget(const Objective& objective, LengthLaw law) {
 }  // namespace
 
 void AddSharedRows() {
-  constexpr Policy kPolicies[] = {Policy::kEven,     Policy::kStatic,
-                                  Policy::kBalanced, Policy::kPacked,
-                                  Policy::kBucket,   Policy::kDcpInter};
   for (const Objective& objective : Objectives()) {
     for (const auto& batch : SharedBatches()) {
-      for (Policy policy : kPolicies) {
-        const absl::string_view name = PolicyName(policy);
-        AddSharedRow(objective, batch, {name.data(), name.size()},
-                     PlannerOf(policy));
+      for (const PolicyRow& row : Policies()) {
+        AddSharedRow(objective, batch, {row.name.data(), row.name.size()},
+                     PlannerOf(row.policy));
       }
       for (const ReferenceRow& row : ReferenceRules()) {
         AddSharedRow(objective, batch, {row.name.data(), row.name.size()},

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "planner/planner.h"
+
 namespace evenstep::planner::benchmarks {
 
 using testing::LengthLaw;
@@ -26,6 +28,13 @@ void AddRow(const std::string& name,
       })
       ->Iterations(1)
       ->Unit(benchmark::kMillisecond);
+}
+
+testing::Planner PlannerOf(Policy policy) {
+  return [policy](PlanRequest request) {
+    request.options.policy = policy;
+    return MakePlan(request);
+  };
 }
 
 void Report(benchmark::State& state, double ratio, double cpu_ms,

@@ -41,6 +41,9 @@ const std::vector<Law>& Laws();
 void AddRow(const std::string& name,
             std::function<absl::Status(benchmark::State&)> function);
 
+// MakePlan by this policy.
+testing::Planner PlannerOf(Policy policy);
+
 void Report(benchmark::State& state, double ratio, double cpu_ms,
             const Target& target);
 absl::Status Summarize(benchmark::State& state, const testing::Summary& summary,

@@ -6,6 +6,7 @@
 
 #include "planner/benchmark/rows.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "planner/testing/brute_force.h"
 #include "planner/testing/measure.h"
 #include "planner/testing/random_request.h"
@@ -38,6 +39,24 @@ absl::Status PlanWithRecompute(benchmark::State& state,
   return absl::OkStatus();
 }
 
+// Every policy with recompute left to it: here dcp-intra and bucket-tuned are
+// rules of their own.
+void AddRuleWithRecompute(const Objective& objective, const SharedBatch& batch,
+                          const PolicyRow& row) {
+  AddRow("recompute_rules/" + objective.name + "/" + batch.name + "/" +
+             std::string(row.name.data(), row.name.size()),
+         [=](benchmark::State& state) -> absl::Status {
+           auto fixed = LoadSharedBatch(batch, objective.sync);
+           if (!fixed.ok()) return fixed.status();
+           auto measured =
+               Measure(PlannerOf(row.policy), WithRecompute(*fixed), 1);
+           if (!measured.ok()) return measured.status();
+           Report(state, RatioOf(measured->plan), measured->cpu_ms, {});
+           state.counters["step_s"] = measured->plan.predicted_step_ns * 1e-9;
+           return absl::OkStatus();
+         });
+}
+
 absl::Status CompareWithBruteForce(benchmark::State& state, SyncMode sync) {
   int planned = 0, optimal = 0;
   for (uint64_t seed = 50000; planned < 1000; ++seed) {
@@ -64,6 +83,9 @@ void AddRecomputeRows() {
              [=](benchmark::State& state) {
                return PlanWithRecompute(state, batch, objective.sync);
              });
+      for (const PolicyRow& row : Policies()) {
+        AddRuleWithRecompute(objective, batch, row);
+      }
     }
   }
 }

@@ -10,8 +10,11 @@ wire::StepPlan PlanOf(int64_t step, int64_t generation = 1, int world = 2) {
   plan.generation = generation;
   plan.step = step;
   plan.world = world;
-  plan.micro_batches = {
-      {.first_rank = 0, .degree = 1, .sample_ids = {step}, .lengths = {10}}};
+  plan.micro_batches = {{.first_rank = 0,
+                         .degree = 1,
+                         .sample_ids = {step},
+                         .lengths = {10},
+                         .shapes = {}}};
   plan.trained_tokens = 10;
   plan.digest = wire::StepPlanDigest(plan);
   return plan;

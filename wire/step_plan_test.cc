@@ -188,14 +188,14 @@ TEST(StepPlanTest, PlansThatCannotRunAreRefusedWithTheReason) {
     const char* message;
   } cases[] = {
       {[](v1::StepPlan& p) { p.mutable_micro_batches(0)->add_lengths(5); },
-       "1 sample ids and 2 lengths"},
+       "1 sample ids, 2 lengths and 0 shapes"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(0)->clear_lengths(); },
-       "1 sample ids and 0 lengths"},
+       "1 sample ids, 0 lengths and 0 shapes"},
       {[](v1::StepPlan& p) {
          p.mutable_micro_batches(0)->clear_sample_ids();
          p.mutable_micro_batches(0)->clear_lengths();
        },
-       "0 sample ids and 0 lengths"},
+       "0 sample ids, 0 lengths and 0 shapes"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_first_rank(3); },
        "2 ranks from rank 3 does not lie in 4"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_first_rank(-1); },

@@ -159,13 +159,15 @@ class Cluster:
         self.coordinator.wait()
 
     def start_agent(self, index, node=None):
-        """`node`: another name than the agent's own."""
+        """`node`: another name than the agent's own. One beyond the cluster's
+        nodes has as many slots as the last."""
         name = node or f"node{index}"
+        slots = self.slots[min(index, len(self.slots) - 1)]
         process = self._start(f"agent{index}", [
             BIN / "evenstep-worker",
             f"--coordinator=127.0.0.1:{self.port}",
             f"--node={name}",
-            f"--slots={self.slots[index]}",
+            f"--slots={slots}",
             f"--work-dir={self.folder / f'work{index}'}",
             f"--output-root={self.folder / 'out'}",
         ], self.agent_env)

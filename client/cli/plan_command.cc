@@ -102,9 +102,17 @@ absl::Status CheckReportPath(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("--report ", path, " is a folder; name a file in it"));
   }
-  if (access(folder.c_str(), W_OK) != 0) {
+  const std::filesystem::file_status there =
+      std::filesystem::symlink_status(file, error);
+  if (std::filesystem::exists(there) &&
+      !std::filesystem::is_regular_file(there)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--report ", path, " is not a regular file; it would be replaced"));
+  }
+  if (access(folder.c_str(), W_OK) != 0 ||
+      (std::filesystem::exists(there) && access(path.c_str(), W_OK) != 0)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--report ", path, ": the folder cannot be written to"));
+        absl::StrCat("--report ", path, ": it cannot be written"));
   }
   return absl::OkStatus();
 }

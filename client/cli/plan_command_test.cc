@@ -270,6 +270,9 @@ TEST(PlanCommandTest, WrongWordsAreUsageErrors) {
            {{"--report", "/no/such/folder/plan.html"},
             "there is no folder /no/such/folder"},
            {{"--report", "/tmp"}, "is a folder"},
+           // Opened at all, a device or a link would be replaced.
+           {{"--report", "/dev/null"}, "is not a regular file"},
+           {{"--report", "/proc/self/exe"}, "is not a regular file"},
            {{"--batch", "elastic", "--policy", "even"},
             "'even' takes the batch as it is"},
            {{"--batch", "floating"}, "--batch"},

@@ -14,7 +14,6 @@ namespace evenstep::cli {
 namespace {
 
 constexpr char kTextPrefix[] = "text:";
-constexpr char kLatentsPrefix[] = "latents:";
 // `--costs profile` asks for the stored profile of the model.
 constexpr char kProfileWord[] = "profile";
 // More ranks than this would want a larger batch and model.

@@ -34,9 +34,12 @@ TEST(TrainerListenerTest, ATrainerWaitsWhileTheAgentHasNoDescriptorLeft) {
   std::string folder = ::testing::TempDir() + "/listener-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   absl::Notification connected[2];
-  auto listener = TrainerListener::Open(
-      folder + "/s",
-      [&](const TrainerConnection& made) { connected[made.rank].Notify(); });
+  TrainerConnection kept[2];  // a closed one would leave its descriptor
+  auto listener =
+      TrainerListener::Open(folder + "/s", [&](const TrainerConnection& made) {
+        kept[made.rank] = made;
+        connected[made.rank].Notify();
+      });
   ASSERT_TRUE(listener.ok()) << listener.status();
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -142,6 +142,13 @@ class RecordingFactory : public CommunicatorFactory {
 
 }  // namespace
 
+OnHang DumpThenEnd(CollectiveRing* ring, OnHang end_process) {
+  return [ring, end = std::move(end_process)](absl::string_view why) {
+    ring->Dump(why);
+    end(why);
+  };
+}
+
 std::unique_ptr<CommunicatorFactory> MakeRecordingFactory(
     std::unique_ptr<CommunicatorFactory> inner, CollectiveRing* ring) {
   return std::make_unique<RecordingFactory>(std::move(inner), ring);

@@ -4,7 +4,8 @@
 // The last collectives of one rank, over all its groups, so that a hang says
 // who waited in what: numbers count within a group, so the logs of its ranks
 // can be laid side by side. Writing costs a lock and no allocation. It is
-// dumped to the log when a collective fails or someone aborts. Thread-safe.
+// dumped to the log when a collective fails, someone aborts, or the process is
+// to end because a call does not return. Thread-safe.
 //
 //   auto factory = MakeRecordingFactory(std::move(gloo), &ring);
 
@@ -21,6 +22,7 @@
 #include "base/clock.h"
 #include "worker/trainer/comm/collective_kind.h"
 #include "worker/trainer/comm/communicator_factory.h"
+#include "worker/trainer/comm/watchdog.h"
 
 namespace evenstep::trainer {
 
@@ -66,6 +68,10 @@ class CollectiveRing {
 // "all-to-all 17 of generation-3/group-0+2, 4096 bytes: waiting for 1.5s", as
 // seen at `now`.
 std::string DescribeEntry(const CollectiveEntry& entry, absl::Duration now);
+
+// Dumps `ring`, which outlives it, and then ends the process: a collective that
+// hangs never comes to where it would be dumped.
+OnHang DumpThenEnd(CollectiveRing* ring, OnHang end_process);
 
 // Groups whose calls are noted in `ring`, which outlives factory and groups.
 std::unique_ptr<CommunicatorFactory> MakeRecordingFactory(

@@ -230,6 +230,7 @@ class NcclFactory : public CommunicatorFactory {
       : options_(std::move(options)),
         timeout_ms_(std::make_shared<SharedTimeoutMs>(
             absl::ToInt64Milliseconds(options_.timeout))),
+        watchdog_(std::make_shared<Watchdog>(options_.end_process)),
         table_(table),
         store_(store) {}
 
@@ -246,6 +247,7 @@ class NcclFactory : public CommunicatorFactory {
 
   const NcclOptions options_;
   const std::shared_ptr<SharedTimeoutMs> timeout_ms_;
+  const std::shared_ptr<Watchdog> watchdog_;  // of all groups of the rank
   NcclTable* const table_;
   RendezvousStore* const store_;
 };
@@ -285,6 +287,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> NcclFactory::Create(
                             NcclSession::Open({.table = table_,
                                                .options = options_,
                                                .timeout_ms = timeout_ms_,
+                                               .watchdog = watchdog_,
                                                .group = key,
                                                .rank = rank,
                                                .size = block.degree},

@@ -2,10 +2,10 @@
 #define EVENSTEP_WORKER_TRAINER_COMM_NCCL_COMMUNICATOR_H_
 
 // Communicators over NCCL, on device memory, through a table of functions (see
-// nccl_table.h). Nothing here blocks in NCCL: groups are set up without
-// blocking and polled under a deadline; a collective is enqueued on the one
-// stream of this rank and polled until the stream is done, the group reports an
-// error, the time is up or someone aborts. Whatever ends a group but its own
+// nccl_table.h). Nothing here waits in NCCL: groups are set up without blocking
+// and polled under a deadline; a collective is enqueued on the one stream of
+// this rank and polled until the stream is done, the group reports an error,
+// the time is up or someone aborts. Whatever ends a group but its own
 // destruction aborts it in NCCL, so that no kernel stays behind.
 //
 //   set up --> ready <--> in a collective --> broken (aborted in NCCL)
@@ -13,9 +13,11 @@
 //      |         `--> closed (finalize, destroy) |
 //      `----------------- error, deadline -------'
 //
-// Calls that may never return (set-up, abort, destroy) run under a watchdog
-// that ends the process. A collective waits for work that the stream had before
-// it, outside of collective_ns. All pointers are the device's.
+// Every call but a poll's may never return all the same (NCCL has locks and
+// sockets of its own): all run under a watchdog that ends the process, enqueues
+// once their time-out and a grace are over. A collective waits for work that
+// the stream had before it, outside of collective_ns. All pointers are the
+// device's.
 //
 // A rank that leaves is an error for its peers only where NCCL notices it
 // (sockets and InfiniBand); else they reach their time-out.

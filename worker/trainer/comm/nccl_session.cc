@@ -47,11 +47,9 @@ absl::StatusOr<std::unique_ptr<NcclSession>> NcclSession::Open(
 absl::Status NcclSession::SetUp(const NcclId& id) {
   const absl::Duration limit = parts_.options.timeout;
   NcclResult result = NcclResult::kSuccess;
-  RunWatched(watch(limit + parts_.options.abort_grace),
-             absl::StrCat("setting up NCCL for group ", parts_.group), [&] {
-               result =
-                   parts_.table->CommInit(&comm_, parts_.size, id, parts_.rank);
-             });
+  Watched("set-up", limit + parts_.options.abort_grace, [&] {
+    result = parts_.table->CommInit(&comm_, parts_.size, id, parts_.rank);
+  });
   if (IsError(result)) return NcclError(result, "set-up");
   return Poll("set-up", limit, [this] { return Enqueued("set-up"); });
 }
@@ -63,14 +61,15 @@ NcclSession::~NcclSession() {
 
 // Peers may be gone: then finalize does not end, and the group is aborted.
 bool NcclSession::Close() {
-  const NcclResult result = parts_.table->CommFinalize(comm_);
+  NcclResult result = NcclResult::kSuccess;
+  Watched("finalize", parts_.options.abort_grace,
+          [&] { result = parts_.table->CommFinalize(comm_); });
   if (IsError(result)) return false;
   const absl::Status flushed = Poll("finalize", parts_.options.abort_grace,
                                     [this] { return Enqueued("finalize"); });
   if (!flushed.ok()) return false;
-  RunWatched(watch(parts_.options.abort_grace),
-             absl::StrCat("destroying NCCL group ", parts_.group),
-             [this] { parts_.table->CommDestroy(comm_); });
+  Watched("destroy", parts_.options.abort_grace,
+          [this] { parts_.table->CommDestroy(comm_); });
   return true;
 }
 
@@ -101,7 +100,10 @@ absl::Status NcclSession::Collective(absl::string_view what,
   const absl::Cleanup count = [&] {
     collective_ns_ += absl::ToInt64Nanoseconds(clock.Monotonic() - begin);
   };
-  const NcclResult result = enqueue({comm_, parts_.options.stream});
+  NcclResult result = NcclResult::kSuccess;
+  Watched(what, collective_limit() + parts_.options.abort_grace, [&] {
+    result = enqueue({comm_, parts_.options.stream});
+  });
   if (IsError(result)) return NcclError(result, what);
   EVENSTEP_RETURN_IF_ERROR(
       Poll(what, collective_limit(), [&] { return Enqueued(what); }));
@@ -189,12 +191,10 @@ void NcclSession::Abort(absl::string_view why) {
   if (!busy) return AbortInNccl();
   // The thread in the collective sees the state at its next poll and aborts; it
   // may also be stuck in NCCL.
-  RunWatched(watch(parts_.options.abort_grace),
-             absl::StrCat("the collective in NCCL group ", parts_.group),
-             [this] {
-               absl::MutexLock lock(&mutex_);
-               mutex_.Await(absl::Condition(&abort_begun_));
-             });
+  Watched("the aborted collective", parts_.options.abort_grace, [this] {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&abort_begun_));
+  });
 }
 
 void NcclSession::AbortInNccl() {
@@ -208,9 +208,8 @@ void NcclSession::AbortInNccl() {
   }
   // A set-up that failed at once has left nothing to abort.
   if (comm_ != nullptr) {
-    RunWatched(watch(parts_.options.abort_grace),
-               absl::StrCat("aborting NCCL group ", parts_.group),
-               [this] { parts_.table->CommAbort(comm_); });
+    Watched("abort", parts_.options.abort_grace,
+            [this] { parts_.table->CommAbort(comm_); });
   }
   absl::MutexLock lock(&mutex_);
   abort_done_ = true;

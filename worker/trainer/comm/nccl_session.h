@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "worker/trainer/comm/collective_kind.h"
 #include "worker/trainer/comm/nccl_communicator.h"
+#include "worker/trainer/comm/watchdog.h"
 
 namespace evenstep::trainer {
 
@@ -31,6 +33,7 @@ class NcclSession {
     NcclTable* table;
     NcclOptions options;
     std::shared_ptr<const SharedTimeoutMs> timeout_ms;
+    std::shared_ptr<Watchdog> watchdog;
     std::string group;  // for messages
     int rank = 0;
     int size = 1;
@@ -75,8 +78,9 @@ class NcclSession {
   absl::Duration collective_limit() const {
     return absl::Milliseconds(parts_.timeout_ms->load());
   }
-  WatchLimits watch(absl::Duration limit) const {
-    return {limit, parts_.options.end_process};
+  void Watched(absl::string_view what, absl::Duration limit,
+               absl::FunctionRef<void()> body) const {
+    parts_.watchdog->Run({what, parts_.group, limit}, body);
   }
 
   const Parts parts_;

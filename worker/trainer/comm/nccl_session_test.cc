@@ -1,7 +1,7 @@
 // The states that NCCL can be in, each reached with the fake: set-up that is
 // slow, refused, stuck or hanging; a collective that is refused, fails later,
 // stalls or hangs; an abort from outside, before, in and after a collective; an
-// abort that hangs; a close that does not end.
+// abort that hangs; a close that does not end or hangs.
 
 #include <deque>
 #include <functional>
@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/trainer/comm/collective_ring.h"
 #include "worker/trainer/comm/nccl_communicator.h"
 #include "worker/trainer/comm/testing/fake_nccl.h"
 #include "worker/trainer/comm/testing/run_ranks.h"
@@ -134,10 +135,9 @@ TEST_F(NcclSessionTest, ASetUpCallThatHangsEndsTheProcess) {
   timeout_ = absl::Milliseconds(50);
   abort_grace_ = absl::Milliseconds(50);
   RunPair(&Sum);
-  EXPECT_THAT(
-      ends(),
-      Contains(HasSubstr("setting up NCCL for group generation-3/group-0+2 did "
-                         "not return within 100ms: ending the process")));
+  EXPECT_THAT(ends(), Contains(HasSubstr(
+                          "set-up of NCCL group generation-3/group-0+2 did "
+                          "not return within 100ms: ending the process")));
 }
 
 TEST_F(NcclSessionTest, AnAsynchronousErrorBreaksTheGroupWithItsNumbers) {
@@ -247,7 +247,7 @@ TEST_F(NcclSessionTest, AnAbortThatHangsEndsTheProcess) {
   abort_grace_ = absl::Milliseconds(50);
   RunPair(&Sum);
   EXPECT_THAT(ends(), Contains(HasSubstr(
-                          "aborting NCCL group generation-3/group-0+2 did not "
+                          "abort of NCCL group generation-3/group-0+2 did not "
                           "return within 50ms: ending the process")));
 }
 
@@ -264,11 +264,62 @@ TEST_F(NcclSessionTest, ACallThatHangsEndsTheProcessOnceItIsAborted) {
     killer.join();
     return status;
   });
-  EXPECT_THAT(ends(), Contains(HasSubstr("the collective in NCCL group")));
+  EXPECT_THAT(ends(),
+              Contains(HasSubstr("the aborted collective of NCCL group")));
+}
+
+// Nobody aborts: the call's own time is up.
+TEST_F(NcclSessionTest, ACallThatHangsEndsTheProcessAtItsTimeOut) {
+  faults_.hang_operation = kFirstOperation;
+  body_timeout_ = absl::Milliseconds(50);
+  abort_grace_ = absl::Milliseconds(50);
+  RunPair(&Sum);
+  EXPECT_THAT(ends(), Contains(HasSubstr(
+                          "all-reduce 3 of NCCL group generation-3/group-0+2 "
+                          "did not return within 100ms: ending the process")));
+}
+
+TEST_F(NcclSessionTest, ACloseThatHangsEndsTheProcess) {
+  faults_.finalize_hangs = true;
+  abort_grace_ = absl::Milliseconds(50);
+  RunPair(&Sum);
+  EXPECT_THAT(ends(), Contains(HasSubstr("finalize of NCCL group")));
+}
+
+// A hang in NCCL's abort keeps the collective from ever saying that it failed:
+// what the rank waited in is in the log before the process ends.
+TEST_F(NcclSessionTest, AHungProcessLeavesItsLastCollectivesInTheLog) {
+  faults_.stall_operation = kFirstOperation;
+  faults_.abort_hangs = true;
+  faults_.notices_peers = healthy_.notices_peers = false;
+  abort_grace_ = absl::Milliseconds(50);
+  CollectiveRing ring;
+  int64_t dumps_at_end = -1;
+  tables_.push_back(nccl_.MakeTable(&faults_));
+  tables_.push_back(nccl_.MakeTable(&healthy_));
+  RunRanks(2, [&](int rank) -> absl::Status {
+    NcclOptions options;
+    if (rank == 0) {
+      options.abort_grace = abort_grace_;
+      options.end_process = DumpThenEnd(&ring, [&](absl::string_view) {
+        dumps_at_end = ring.num_dumps();
+        nccl_.Release();
+      });
+    }
+    auto factory = MakeNcclFactory(options, tables_[rank].get(), &store_);
+    if (rank == 0) factory = MakeRecordingFactory(std::move(factory), &ring);
+    EVENSTEP_ASSIGN_OR_RETURN(auto pair, factory->Create("pair", {0, 2}, rank));
+    factory->SetTimeout(absl::Milliseconds(50));
+    return Sum(*pair);
+  });
+  EXPECT_EQ(dumps_at_end, 1);
+  EXPECT_EQ(ring.num_dumps(), 1) << "not again when the call returns";
+  ASSERT_EQ(ring.Entries().size(), 1);
+  EXPECT_EQ(ring.Entries()[0].kind, CollectiveKind::kAllReduce);
 }
 
 TEST_F(NcclSessionTest, ACloseThatDoesNotEndBecomesAnAbort) {
-  faults_.finalize_hangs = true;
+  faults_.finalize_in_progress = true;
   abort_grace_ = absl::Milliseconds(50);
   EXPECT_THAT(RunPair(&Sum), Each(absl::OkStatus()));
   EXPECT_EQ(nccl_.num_aborted(), 1);

@@ -1,26 +1,63 @@
 #include "worker/trainer/comm/watchdog.h"
 
-#include <string>
-#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "base/clock.h"
 
 namespace evenstep::trainer {
+namespace {
 
-void RunWatched(const WatchLimits& limits, absl::string_view what,
-                const std::function<void()>& body) {
-  absl::Notification over;
-  const std::string why =
-      absl::StrCat(what, " did not return within ",
-                   absl::FormatDuration(limits.limit), ": ending the process");
-  std::thread watchdog([&] {
-    if (over.WaitForNotificationWithTimeout(limits.limit)) return;
-    limits.end_process(why);
-  });
+constexpr absl::Duration kPeriod = absl::Milliseconds(50);
+
+}  // namespace
+
+Watchdog::Watchdog(OnHang end_process)
+    : end_process_(std::move(end_process)), thread_([this] { Watch(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    absl::MutexLock lock(&mutex_);
+    over_ = true;
+  }
+  thread_.join();
+}
+
+void Watchdog::Run(const WatchedCall& call, absl::FunctionRef<void()> body) {
+  int64_t number = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    number = num_calls_++;
+    calls_[number] = {call, RealClock().Monotonic() + call.limit};
+  }
   body();
-  over.Notify();
-  watchdog.join();
+  absl::MutexLock lock(&mutex_);
+  calls_.erase(number);
+}
+
+void Watchdog::Watch() {
+  while (true) {
+    std::string why;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&over_), kPeriod)) return;
+      why = NameOverdue();
+    }
+    if (!why.empty()) end_process_(why);
+  }
+}
+
+std::string Watchdog::NameOverdue() {
+  const absl::Duration now = RealClock().Monotonic();
+  for (auto& [number, watched] : calls_) {
+    if (now < watched.deadline) continue;
+    watched.deadline = absl::InfiniteDuration();
+    return absl::StrCat(watched.call.what, " of NCCL group ",
+                        watched.call.group, " did not return within ",
+                        absl::FormatDuration(watched.call.limit),
+                        ": ending the process");
+  }
+  return "";
 }
 
 }  // namespace evenstep::trainer

@@ -105,10 +105,12 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   }
   if (trainer.device != nullptr) {
     EVENSTEP_ASSIGN_OR_RETURN(
-        factory, trainer.device->make_factory({.host = std::move(factory),
-                                               .store = process->link.get(),
-                                               .timeout = options.timeout,
-                                               .end_process = EndHungProcess}));
+        factory,
+        trainer.device->make_factory(
+            {.host = std::move(factory),
+             .store = process->link.get(),
+             .timeout = options.timeout,
+             .end_process = DumpThenEnd(&process->ring, EndHungProcess)}));
   }
   return MakeRecordingFactory(std::move(factory), &process->ring);
 }

@@ -62,6 +62,7 @@ class FakeNcclTable : public NcclTable {
                       int rank) override;
   NcclResult CommAsyncError(NcclComm comm, NcclResult* state) override;
   NcclResult CommFinalize(NcclComm comm) override {
+    fake_.HangIf(faults_.finalize_hangs);
     absl::MutexLock lock(&fake_.mutex_);
     Of(comm)->finalizing = true;
     return NcclResult::kInProgress;
@@ -192,7 +193,7 @@ NcclResult FakeNcclTable::CommAsyncError(NcclComm comm, NcclResult* state) {
   }
   if (*state != NcclResult::kSuccess) return NcclResult::kSuccess;
   const bool waits = asked->polls_left != 0 || !all_there ||
-                     (asked->finalizing && faults_.finalize_hangs);
+                     (asked->finalizing && faults_.finalize_in_progress);
   if (asked->polls_left > 0) --asked->polls_left;
   if (waits) *state = NcclResult::kInProgress;
   return NcclResult::kSuccess;

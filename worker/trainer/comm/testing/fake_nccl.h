@@ -43,8 +43,9 @@ struct NcclFaults {
   int stall_operation = kNever;
   int hang_operation = kNever;
   int fail_stream_at_operation = kNever;
-  bool finalize_hangs = false;  // kInProgress for ever
-  bool abort_hangs = false;     // the call itself
+  bool finalize_in_progress = false;  // for ever
+  bool finalize_hangs = false;        // the call itself
+  bool abort_hangs = false;           // the call itself
   // Whether waiting for a peer that has left is an asynchronous error.
   bool notices_peers = true;
 };

@@ -19,14 +19,26 @@ absl::StatusOr<std::string> MemoryRendezvousStore::Get(const std::string& key,
                                                        absl::Duration wait) {
   absl::MutexLock lock(&mutex_);
   const auto present = [this, &key]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return values_.contains(key);
+    return values_.contains(key) || !end_.ok();
   };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&present), wait)) {
+  const bool in_time = mutex_.AwaitWithTimeout(absl::Condition(&present), wait);
+  if (!end_.ok()) return end_;
+  if (!in_time) {
     return absl::DeadlineExceededError(
         absl::StrCat("rendezvous key ", key, " did not appear within ",
                      absl::FormatDuration(wait)));
   }
   return values_.at(key);
+}
+
+void MemoryRendezvousStore::End(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (end_.ok()) end_ = why;
+}
+
+absl::Status MemoryRendezvousStore::end() const {
+  absl::MutexLock lock(&mutex_);
+  return end_;
 }
 
 }  // namespace evenstep::trainer

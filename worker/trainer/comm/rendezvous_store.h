@@ -28,7 +28,7 @@ class RendezvousStore {
                                           absl::Duration wait) = 0;
 };
 
-// Within one process, for tests.
+// Within one process: of a profile's ranks and of tests.
 class MemoryRendezvousStore : public RendezvousStore {
  public:
   absl::Status Set(const std::string& key, const std::string& value) override
@@ -36,9 +36,15 @@ class MemoryRendezvousStore : public RendezvousStore {
   absl::StatusOr<std::string> Get(const std::string& key,
                                   absl::Duration wait) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Every Get that waits or comes later fails with `why`, which is an error;
+  // the first one stays.
+  void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK before End.
+  absl::Status end() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 

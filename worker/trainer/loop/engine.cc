@@ -12,7 +12,6 @@
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
 #include "worker/trainer/profile/measure_clip_costs.h"
-#include "worker/trainer/profile/measure_costs.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -180,10 +179,14 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
   return WithReason(made, FailureReason::kStartFailed, kNoStep);
 }
 
+MeasuredParts PartsToMeasure(const TrainerSetup& setup, const Engine& engine) {
+  return {engine.model.get(), engine.runner.get(), engine.groups,
+          ShardedOver(setup, engine.groups)};
+}
+
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
                                                       const Engine& engine) {
-  const MeasuredParts parts{engine.model.get(), engine.runner.get(),
-                            engine.groups, ShardedOver(setup, engine.groups)};
+  const MeasuredParts parts = PartsToMeasure(setup, engine);
   planner::TimeModel costs;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(

@@ -15,6 +15,7 @@
 #include "worker/trainer/loop/trainer_setup.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/parallel/step_runner.h"
+#include "worker/trainer/profile/measure_costs.h"
 
 namespace evenstep::trainer {
 
@@ -35,6 +36,9 @@ absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
 // if they do not fit into memory.
 absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
                                   const FaultPlan& faults, GroupTree* groups);
+
+// Which of its parts are measured, and as the job runs them.
+MeasuredParts PartsToMeasure(const TrainerSetup& setup, const Engine& engine);
 
 // Collective over the world. The job's state does not change.
 absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,

@@ -46,7 +46,6 @@ struct RankTimes {
 
 // One rank's measurements, in the order of the points and of the depths.
 struct RankResult {
-  absl::Status status;
   c10::Device device = c10::kCPU;
   std::string device_name;
   std::vector<RankTimes> points;
@@ -126,14 +125,13 @@ absl::Status MeasureDepth(const ProfileRun& run,
                               MeasurePoint(run, point, engine));
     result->points.push_back(std::move(times));
   }
-  EVENSTEP_ASSIGN_OR_RETURN(
-      const double step_ns,
-      MeasureStepFixed({engine.model.get(), engine.runner.get(), groups}));
+  EVENSTEP_ASSIGN_OR_RETURN(const double step_ns,
+                            MeasureStepFixed(PartsToMeasure(setup, engine)));
   result->step_fixed.push_back({layers, step_ns});
   return absl::OkStatus();
 }
 
-// Where the ranks meet; outlives them.
+// Where the ranks meet, and learn that one of them has failed; outlives them.
 class Fabric {
  public:
   explicit Fabric(const ProfileRun& run) : run_(run) {}
@@ -150,6 +148,12 @@ class Fabric {
                                       .timeout = kPatience,
                                       .end_process = EndHungProfile});
   }
+
+  // A rank has failed: those that still wait for its address fail with the same
+  // error. What comes later is a consequence.
+  void End(const absl::Status& why) { store_.End(why); }
+  // What the first rank that failed failed with.
+  absl::Status failure() const { return store_.end(); }
 
  private:
   static void EndHungProfile(absl::string_view why) {
@@ -170,21 +174,30 @@ absl::Status StartDevice(const ProfileRun& run, int rank, RankResult* result) {
   return absl::OkStatus();
 }
 
-absl::Status MeasureRank(const ProfileRun& run,
-                         const std::vector<ProfilePoint>& points, int rank,
-                         Fabric* fabric, RankResult* result) {
+absl::Status MeasureDepths(const ProfileRun& run,
+                           const std::vector<ProfilePoint>& points,
+                           GroupTree* groups, RankResult* result) {
   return CatchTorch("a profile", [&]() -> absl::Status {
-    at::set_num_threads(kThreadsPerRank);
-    EVENSTEP_RETURN_IF_ERROR(StartDevice(run, rank, result));
-    EVENSTEP_ASSIGN_OR_RETURN(const auto factory, fabric->MakeFactory());
-    EVENSTEP_ASSIGN_OR_RETURN(const auto groups,
-                              GroupTree::Build(*factory, 1, rank, run.ranks));
     for (const int layers : ProfileDepths(run.spec.model)) {
       EVENSTEP_RETURN_IF_ERROR(
-          MeasureDepth(run, points, layers, groups.get(), result));
+          MeasureDepth(run, points, layers, groups, result));
     }
     return groups->world().Barrier();
   });
+}
+
+absl::Status MeasureRank(const ProfileRun& run,
+                         const std::vector<ProfilePoint>& points, int rank,
+                         Fabric* fabric, RankResult* result) {
+  at::set_num_threads(kThreadsPerRank);
+  EVENSTEP_RETURN_IF_ERROR(StartDevice(run, rank, result));
+  EVENSTEP_ASSIGN_OR_RETURN(const auto factory, fabric->MakeFactory());
+  EVENSTEP_ASSIGN_OR_RETURN(const auto groups,
+                            GroupTree::Build(*factory, 1, rank, run.ranks));
+  absl::Status measured = MeasureDepths(run, points, groups.get(), result);
+  // Before the groups go, by which the peers would fail first.
+  if (!measured.ok()) fabric->End(measured);
+  return measured;
 }
 
 absl::StatusOr<std::vector<RankResult>> MeasureAllRanks(
@@ -195,14 +208,13 @@ absl::StatusOr<std::vector<RankResult>> MeasureAllRanks(
   threads.reserve(run.ranks);
   for (int rank = 0; rank < run.ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      results[rank].status =
+      const absl::Status status =
           MeasureRank(run, points, rank, &fabric, &results[rank]);
+      if (!status.ok()) fabric.End(status);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const RankResult& result : results) {
-    EVENSTEP_RETURN_IF_ERROR(result.status);
-  }
+  EVENSTEP_RETURN_IF_ERROR(fabric.failure());
   return results;
 }
 

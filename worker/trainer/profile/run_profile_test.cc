@@ -1,11 +1,14 @@
 #include "worker/trainer/profile/run_profile.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/trainer/comm/collective_ring.h"
 #include "worker/trainer/profile/profile_key.h"
 
 namespace evenstep::trainer {
@@ -88,6 +91,43 @@ TEST(RunProfileTest, EveryRankNeedsADevice) {
   ProfileRun run = SmallRun(1);
   run.device = &device;
   EXPECT_EQ(RunProfile(run).status(), absl::UnavailableError("no device left"));
+}
+
+// Rank 0 has one, and waits for rank 1's address.
+TEST(RunProfileTest, ARankWithoutADeviceFailsItsPeersAtOnce) {
+  const DeviceSupport device = NamedCpus(1);
+  ProfileRun run = SmallRun(2);
+  run.device = &device;
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(RunProfile(run).status(), absl::UnavailableError("no device left"));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10)) << "not by a time-out";
+}
+
+// All-gathers that a profile makes with groups that are noted.
+int64_t CountGathers(ProfileRun run) {
+  CollectiveRing ring(/*capacity=*/10'000);
+  DeviceSupport device = NamedCpus(2);
+  device.make_factory = [&ring](DeviceSupport::GroupParts parts)
+      -> absl::StatusOr<std::unique_ptr<CommunicatorFactory>> {
+    return MakeRecordingFactory(std::move(parts.host), &ring);
+  };
+  run.device = &device;
+  const absl::Status status = RunProfile(run).status();
+  EXPECT_TRUE(status.ok()) << status;
+  const auto entries = ring.Entries();
+  EXPECT_LT(entries.size(), 10'000) << "some may be forgotten";
+  return std::count_if(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry.kind == CollectiveKind::kAllGather;
+  });
+}
+
+// The fixed cost of a step is an update as the job makes it: split states end
+// with a gathering of parameters, whole ones with none.
+TEST(RunProfileTest, TheUpdateIsSplitAsTheJobsIs) {
+  ProfileRun run = SmallRun(2);
+  EXPECT_EQ(CountGathers(run), 0);
+  run.spec.optimizer.sharding = jobspec::OptimizerSharding::kZero1;
+  EXPECT_GT(CountGathers(run), 0);
 }
 
 TEST(LocalProfileKeyTest, ADeviceHasItsMakersName) {

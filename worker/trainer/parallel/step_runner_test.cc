@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/collective_ring.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parallel/shard.h"
 #include "worker/trainer/parallel/ulysses.h"
@@ -31,11 +33,12 @@ using testing::RandomSample;
 using testing::RunRanks;
 using testing::SmallConfig;
 
-// Every token has loss w, and w is 1: so every plan's loss is 1, and the
-// gradient of w is the sum of the weights of all tokens, 1 again.
-class ConstantLoss : public Model {
+// The n-th token of a document has loss n w, and w is 1. So tokens of long
+// documents weigh on the mean as they should only if each token counts the
+// same, however they are dealt out; and the gradient of w is the loss again.
+class LossOfPosition : public Model {
  public:
-  ConstantLoss()
+  LossOfPosition()
       : parameters_({{"w", at::ones({1}, at::kDouble).requires_grad_(true)}}) {}
   const std::vector<NamedParameter>& parameters() const override {
     return parameters_;
@@ -51,7 +54,9 @@ class ConstantLoss : public Model {
 
  protected:
   virtual at::Tensor Loss(const at::Tensor& w, const PackedShard& shard) {
-    return at::mul(w, static_cast<double>(shard.trained_tokens));
+    const at::Tensor trained = shard.targets_T.ne(data::kIgnoredTarget);
+    const at::Tensor sum = shard.positions_T.add(1).mul(trained).sum();
+    return at::mul(w, sum.item().toDouble());
   }
 
  private:
@@ -102,7 +107,7 @@ absl::StatusOr<data::SampleTokens> ReadAllTrained(int64_t id) {
   return Masked(id, id);
 }
 
-template <typename ModelType = ConstantLoss>
+template <typename ModelType = LossOfPosition>
 std::vector<Outcome> RunPlan(const wire::StepPlan& plan,
                              const SampleReader& read, int world) {
   std::vector<Outcome> outcomes(world);
@@ -125,29 +130,48 @@ std::vector<Outcome> RunPlan(const wire::StepPlan& plan,
   return outcomes;
 }
 
-void ExpectOneEverywhere(const wire::StepPlan& plan, const SampleReader& read) {
+// Of a document with so many trained tokens.
+double LossSum(int64_t trained) {
+  return static_cast<double>(trained * (trained + 1)) / 2;
+}
+
+// `trained` of each document.
+double MeanLoss(const std::vector<int64_t>& trained) {
+  double sum = 0;
+  int64_t tokens = 0;
+  for (const int64_t count : trained) {
+    sum += LossSum(count);
+    tokens += count;
+  }
+  return sum / static_cast<double>(tokens);
+}
+
+void ExpectEverywhere(double loss, const wire::StepPlan& plan,
+                      const SampleReader& read) {
   for (const Outcome& outcome : RunPlan(plan, read, plan.world)) {
     ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_NEAR(outcome.result.loss, 1.0, 1e-12);
-    EXPECT_NEAR(outcome.gradient, 1.0, 1e-12);
+    EXPECT_NEAR(outcome.result.loss, loss, 1e-12 * loss);
+    EXPECT_NEAR(outcome.gradient, loss, 1e-12 * loss);
     EXPECT_EQ(outcome.result.trained_tokens, plan.trained_tokens);
   }
 }
 
-// Loss 21: 10 and 100 trained tokens weigh 10/110 and 100/110.
+// Loss 21: 10 and 100 trained tokens weigh 10/110 and 100/110; a half each
+// would give 28.
 TEST(StepRunnerTest, MicroBatchesWeighByTheirTokens) {
   const auto plan =
       Plan(1, 110, {MicroBatch(0, 1, {11}), MicroBatch(0, 1, {101})});
-  ExpectOneEverywhere(plan, ReadWithEndToken);
+  ExpectEverywhere((10 * 5.5 + 100 * 50.5) / 110, plan, ReadWithEndToken);
   const auto outcomes = RunPlan(plan, ReadWithEndToken, 1);
   ASSERT_EQ(outcomes[0].result.micro_batches.size(), 2);
-  EXPECT_EQ(outcomes[0].result.micro_batches[0].loss_sum, 10);
-  EXPECT_EQ(outcomes[0].result.micro_batches[1].loss_sum, 100);
+  EXPECT_EQ(outcomes[0].result.micro_batches[0].loss_sum, LossSum(10));
+  EXPECT_EQ(outcomes[0].result.micro_batches[1].loss_sum, LossSum(100));
 }
 
-// Loss 22: degree 8, 100 tokens a rank: 1, not 0.125.
+// Loss 22: degree 8, 100 tokens a rank: not an eighth.
 TEST(StepRunnerTest, DegreeEightDoesNotScaleTheLoss) {
-  ExpectOneEverywhere(Plan(8, 800, {MicroBatch(0, 8, {800})}), ReadAllTrained);
+  ExpectEverywhere(400.5, Plan(8, 800, {MicroBatch(0, 8, {800})}),
+                   ReadAllTrained);
 }
 
 // Loss 23: each token counts once, not once a rank.
@@ -159,16 +183,21 @@ TEST(StepRunnerTest, TokensOfASharedMicroBatchCountOnce) {
   EXPECT_EQ(outcomes[1].result.micro_batches[0].trained_tokens, 3);
 }
 
-// Loss 24 and 25.
+// Loss 24 and 25: the ranks' own means, 238 and 50.5, are no part of it.
 TEST(StepRunnerTest, OneGroupOfTwoAndTwoOfOneAreTheSame) {
-  ExpectOneEverywhere(
-      Plan(2, 575, {MicroBatch(0, 1, {475}), MicroBatch(1, 1, {100})}),
+  const double uneven = MeanLoss({475, 100});
+  EXPECT_NEAR(uneven, (475 * 238 + 100 * 50.5) / 575, 1e-9);
+  ExpectEverywhere(
+      uneven, Plan(2, 575, {MicroBatch(0, 1, {475}), MicroBatch(1, 1, {100})}),
       ReadAllTrained);
-  ExpectOneEverywhere(
-      Plan(2, 4096, {MicroBatch(0, 1, {2048}), MicroBatch(1, 1, {2048})}),
+  ExpectEverywhere(uneven, Plan(2, 575, {MicroBatch(0, 2, {475, 100})}),
+                   ReadAllTrained);
+  const double even = MeanLoss({2048, 2048});
+  ExpectEverywhere(
+      even, Plan(2, 4096, {MicroBatch(0, 1, {2048}), MicroBatch(1, 1, {2048})}),
       ReadAllTrained);
-  ExpectOneEverywhere(Plan(2, 4096, {MicroBatch(0, 2, {2048, 2048})}),
-                      ReadAllTrained);
+  ExpectEverywhere(even, Plan(2, 4096, {MicroBatch(0, 2, {2048, 2048})}),
+                   ReadAllTrained);
 }
 
 // Loss 26 and 27: sums over samples do not depend on the degree.
@@ -182,8 +211,8 @@ TEST(StepRunnerTest, SumsOfLossesAreTheSameAtEveryDegree) {
         sum += done.loss_sum;
       }
     }
-    EXPECT_EQ(sum, 30);
-    EXPECT_NEAR(outcomes[3].result.loss, 1.0, 1e-12);
+    EXPECT_EQ(sum, LossSum(5) + LossSum(9) + LossSum(16));
+    EXPECT_NEAR(outcomes[3].result.loss, MeanLoss({5, 9, 16}), 1e-12);
   }
 }
 
@@ -212,6 +241,7 @@ TEST(StepRunnerTest, AnAllMaskedSampleContributesNothing) {
   };
   const auto report = testing::RunParity(options);
   ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_LE(report->loss, 1e-12);
   EXPECT_LE(report->gradient, 1e-10);
   EXPECT_EQ(report->results[0].trained_tokens, 6);
 }
@@ -229,7 +259,7 @@ TEST(StepRunnerTest, OtherTokenCountsThanThePlansAreAnErrorOnAllRanks) {
 }
 
 // The loss of any micro-batch of five tokens is no number.
-class NotANumberAtFive : public ConstantLoss {
+class NotANumberAtFive : public LossOfPosition {
   at::Tensor Loss(const at::Tensor& w, const PackedShard& shard) override {
     return at::mul(w, shard.real_tokens == 5 ? NAN : 1.0);
   }
@@ -253,7 +283,7 @@ TEST(StepRunnerTest, ANotFiniteLossIsSeenByAllAndItsMicroBatchIsNamed) {
 }
 
 // sqrt(w - 1) is 0 at w = 1, but its slope is infinite.
-class InfiniteSlopeAtFive : public ConstantLoss {
+class InfiniteSlopeAtFive : public LossOfPosition {
   at::Tensor Loss(const at::Tensor& w, const PackedShard& shard) override {
     return shard.real_tokens == 5 ? at::sqrt(at::sub(w, 1.0)) : w;
   }
@@ -294,17 +324,23 @@ TEST(StepRunnerTest, PaddingIsCountedApart) {
   EXPECT_EQ(outcomes[1].result.trained_tokens, 13);
 }
 
-// Runs one rank's step over two ranks with the real decoder.
+// Runs each rank's part of a test with the real decoder; what rank r does is
+// noted in the r-th ring, if there are rings.
 template <typename Body>
-std::vector<absl::Status> WithDecoder(int world, const Body& body) {
+std::vector<absl::Status> WithDecoder(
+    int world, const Body& body, at::ScalarType type = at::kFloat,
+    std::vector<CollectiveRing>* rings = nullptr) {
   Fabric fabric(BackEnd::kInProcess);
   return RunRanks(world, [&](int rank) -> absl::Status {
     at::set_num_threads(1);
     EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric.MakeFactory());
+    if (rings != nullptr) {
+      factory = MakeRecordingFactory(std::move(factory), &rings->at(rank));
+    }
     EVENSTEP_ASSIGN_OR_RETURN(auto groups,
                               GroupTree::Build(*factory, 1, rank, world));
     DecoderConfig config = SmallConfig();
-    config.dtype = at::kFloat;
+    config.dtype = type;
     EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeDecoder(config));
     return body(*model, *groups);
   });
@@ -314,27 +350,50 @@ absl::StatusOr<data::SampleTokens> ReadRandom(int64_t id) {
   return RandomSample(id, id, 13);
 }
 
+// Of all parameters, one after the other: in float32, as sums of bfloat16 are.
+std::vector<float> GradientsOf(const Model& model) {
+  std::vector<float> flat;
+  for (const NamedParameter& p : model.parameters()) {
+    const float* values = p.value.grad().const_data_ptr<float>();
+    flat.insert(flat.end(), values, values + p.value.numel());
+  }
+  return flat;
+}
+
+// Gradients of one micro-batch on four ranks with 0, 1 and 2 layers recomputed.
+absl::Status CompareRecompute(Model& model, GroupTree& groups,
+                              int ulysses_degree, Sharding sharding) {
+  StepRunner runner(&model, GroupsOf(&groups), {.sharding = sharding});
+  std::vector<std::vector<float>> gradients;
+  for (int layers : {0, 1, 2}) {
+    auto shared = MicroBatch(0, 4, {9, 4, 18});
+    shared.recompute_layers = layers;
+    shared.ulysses_degree = ulysses_degree;
+    EVENSTEP_RETURN_IF_ERROR(
+        runner.Run(Plan(4, 28, {shared}), ReadRandom).status());
+    gradients.push_back(GradientsOf(model));
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_EQ(gradients[0], gradients[2]);
+  return absl::OkStatus();
+}
+
+// Under gathered keys, exchanged heads and both; in float32, and in bfloat16
+// with optimizer states split.
 TEST(StepRunnerTest, RecomputeGivesTheSameBits) {
-  const auto statuses =
-      WithDecoder(2, [](Model& model, GroupTree& groups) -> absl::Status {
-        StepRunner runner(&model, GroupsOf(&groups));
-        std::vector<std::vector<float>> gradients;
-        for (int layers : {0, 1, 2}) {
-          auto shared = MicroBatch(0, 2, {9, 4, 18});
-          shared.recompute_layers = layers;
-          EVENSTEP_RETURN_IF_ERROR(
-              runner.Run(Plan(2, 28, {shared}), ReadRandom).status());
-          auto& flat = gradients.emplace_back();
-          for (const NamedParameter& p : model.parameters()) {
-            const float* values = p.value.grad().const_data_ptr<float>();
-            flat.insert(flat.end(), values, values + p.value.numel());
-          }
-        }
-        EXPECT_EQ(gradients[0], gradients[1]);
-        EXPECT_EQ(gradients[0], gradients[2]);
-        return absl::OkStatus();
-      });
-  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kZero1}) {
+    const bool split = sharding == Sharding::kZero1;
+    for (const int ulysses : {1, 2, 4}) {
+      SCOPED_TRACE(ulysses);
+      const auto statuses = WithDecoder(
+          4,
+          [&](Model& model, GroupTree& groups) {
+            return CompareRecompute(model, groups, ulysses, sharding);
+          },
+          split ? at::kBFloat16 : at::kFloat);
+      EXPECT_THAT(statuses, Each(absl::OkStatus()));
+    }
+  }
 }
 
 // Each micro-batch adds 1/4096 to a gradient of about 1: bfloat16 would drop
@@ -390,23 +449,41 @@ TEST(StepRunnerTest, TimesInCollectivesArePartOfTheTotal) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
+// Until the rank is in a collective.
+CollectiveKind AwaitOpenEntry(const CollectiveRing& ring) {
+  while (true) {
+    const auto entries = ring.Entries();
+    if (!entries.empty() && entries.back().ended == absl::InfiniteDuration()) {
+      return entries.back().kind;
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+// Rank 0 waits for rank 1 in the exchange of heads.
 TEST(StepRunnerTest, AnAbortDuringAttentionEndsTheStep) {
   absl::Notification over;
-  const auto statuses =
-      WithDecoder(2, [&](Model& model, GroupTree& groups) -> absl::Status {
+  std::vector<CollectiveRing> rings(2);
+  const auto statuses = WithDecoder(
+      2,
+      [&](Model& model, GroupTree& groups) -> absl::Status {
         if (groups.rank() == 1) {
           over.WaitForNotification();
           return absl::OkStatus();
         }
         StepRunner runner(&model, GroupsOf(&groups));
-        std::thread killer([&] { groups.Abort("a node was lost"); });
+        std::thread killer([&] {
+          EXPECT_EQ(AwaitOpenEntry(rings[0]), CollectiveKind::kAllToAll);
+          groups.Abort("a node was lost");
+        });
         const absl::Status status =
             runner.Run(Plan(2, 8, {MicroBatch(0, 2, {9})}), ReadRandom)
                 .status();
         killer.join();
         over.Notify();
         return status;
-      });
+      },
+      at::kFloat, &rings);
   EXPECT_EQ(statuses[0].code(), absl::StatusCode::kAborted) << statuses[0];
   EXPECT_THAT(std::string(statuses[0].message()), HasSubstr("a node was lost"));
 }

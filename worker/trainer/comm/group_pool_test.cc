@@ -9,6 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/comm/group_tree.h"
+#include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/comm/nccl_communicator.h"
+#include "worker/trainer/comm/testing/fake_nccl.h"
 #include "worker/trainer/comm/testing/random_groups.h"
 
 namespace evenstep::trainer {
@@ -139,6 +142,30 @@ TEST(GroupPoolTest, ANewGroupIsWarmAndCounted) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
+// Case 11, within a generation: what a step closed is not found any more.
+TEST(GroupPoolTest, AGroupThatWasClosedForAnotherIsNotFound) {
+  InProcessHub hub;
+  const auto statuses = RunRanks(4, [&](int rank) -> absl::Status {
+    auto factory = hub.MakeFactory();
+    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                              GroupTree::Build(*factory, 1, rank, 4, 3));
+    EVENSTEP_RETURN_IF_ERROR(
+        tree->Prepare(std::vector<RankBlock>{{1, 2}}).status());
+    if (rank == 1 || rank == 2) {
+      EVENSTEP_RETURN_IF_ERROR(tree->GroupFor(1, 2).status());
+    }
+    EVENSTEP_RETURN_IF_ERROR(
+        tree->Prepare(std::vector<RankBlock>{{1, 3}}).status());
+    const absl::Status closed = tree->GroupFor(1, 2).status();
+    EXPECT_EQ(closed.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(closed.message()),
+                HasSubstr("no group of 2 ranks from rank 1"));
+    EXPECT_EQ(tree->GroupFor(1, 3).ok(), rank > 0);
+    return tree->world().Barrier();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
 TEST(GroupPoolTest, EveryRankRefusesAStepBeyondTheBudget) {
   InProcessHub hub;
   const auto statuses = RunRanks(4, [&](int rank) -> absl::Status {
@@ -195,15 +222,46 @@ TEST(GroupPoolTest, AnAbortReachesOpenGroupsAndThoseToCome) {
 
 TEST(GroupPoolTest, RandomPlansOpenAndCloseWithoutLeakOrDeadlock) {
   for (int world : {3, 5, 6}) {
-    const auto result =
-        testing::RunRandomGroups({.world = world,
-                                  .budget = 5,
-                                  .num_openings = 300,
-                                  .seed = static_cast<uint32_t>(world)});
+    InProcessHub hub;
+    const auto result = testing::RunRandomGroups(
+        {.world = world,
+         .budget = 5,
+         .num_openings = 300,
+         .seed = static_cast<uint32_t>(world)},
+        [&hub](int /*rank*/) { return hub.MakeFactory(); });
     EXPECT_THAT(result.statuses, Each(absl::OkStatus()));
     EXPECT_GE(result.opened, 300);
-    EXPECT_EQ(result.left_over, 0);
+    EXPECT_EQ(result.closed > 0, world > 3) << "three ranks need no room";
+    EXPECT_EQ(hub.num_groups(), 0);
   }
+}
+
+// Every rank leaves a group of NCCL in its own time: whoever closes first must
+// neither break it for the others nor wait for them.
+TEST(GroupPoolTest, RandomPlansOpenAndCloseOverNccl) {
+  constexpr int kWorld = 5;
+  testing::FakeNccl nccl;
+  testing::NcclFaults no_faults;
+  MemoryRendezvousStore store;
+  std::vector<std::unique_ptr<NcclTable>> tables;
+  for (int rank = 0; rank < kWorld; ++rank) {
+    tables.push_back(nccl.MakeTable(&no_faults));
+  }
+  const auto result = testing::RunRandomGroups(
+      {.world = kWorld, .budget = 5, .num_openings = 100, .seed = 5},
+      [&](int rank) {
+        NcclOptions options;
+        options.end_process = [](absl::string_view why) {
+          ADD_FAILURE() << std::string(why);
+        };
+        return MakeNcclFactory(options, tables[rank].get(), &store);
+      });
+  EXPECT_THAT(result.statuses, Each(absl::OkStatus()));
+  EXPECT_GT(result.closed, 0);
+  EXPECT_EQ(nccl.num_aborted(), 0) << "each is closed";
+  EXPECT_GT(nccl.num_destroyed(), 2 * result.opened);
+  EXPECT_EQ(nccl.num_live(), 0);
+  EXPECT_EQ(nccl.num_allocations(), 0);
 }
 
 }  // namespace

@@ -112,26 +112,6 @@ TEST(GroupTreeTest, ARankOutsideTheWorldIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Case 11: after a tree is gone, no group of its generation can be joined or
-// used: its peers fail at once.
-TEST(GroupTreeTest, AnOlderGenerationIsUnreachable) {
-  InProcessHub hub;
-  const auto statuses = RunRanks(2, [&](int rank) -> absl::Status {
-    auto factory = hub.MakeFactory();
-    EVENSTEP_ASSIGN_OR_RETURN(auto old_tree,
-                              GroupTree::Build(*factory, 1, rank, 2));
-    if (rank == 1) old_tree.reset();
-    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
-                              GroupTree::Build(*factory, 2, rank, 2));
-    if (rank == 0) {
-      EXPECT_EQ(old_tree->world().Barrier().code(),
-                absl::StatusCode::kUnavailable);
-    }
-    return tree->world().Barrier();
-  });
-  EXPECT_THAT(statuses, Each(absl::OkStatus()));
-}
-
 TEST(GroupTreeTest, AbortReachesEveryGroup) {
   InProcessHub hub;
   auto tree = GroupTree::Build(*hub.MakeFactory(), 1, 0, 1);

@@ -257,7 +257,9 @@ absl::StatusOr<NcclId> NcclFactory::ShareId(const std::string& key, int rank) {
   const std::string id_key = absl::StrCat(key, "/nccl-id");
   NcclId id;
   if (rank == 0) {
-    const NcclResult result = table_->GetUniqueId(&id);
+    NcclResult result = NcclResult::kSuccess;
+    watchdog_->Run({"id", key, options_.timeout + options_.abort_grace},
+                   [&] { result = table_->GetUniqueId(&id); });
     if (result != NcclResult::kSuccess) {
       return absl::UnavailableError(absl::StrCat(
           "NCCL id of group ", key, " failed with code ",

@@ -380,6 +380,34 @@ TEST_P(CommunicatorTest, TimeInCollectivesIsCounted) {
   EXPECT_GE(waited_ns, 20'000'000);
 }
 
+// Case 17: first use, which is slow, is over when a group is there.
+TEST_P(CommunicatorTest, AGroupIsWarmOnceItIsThere) {
+  const auto statuses = RunGroup(3, [](Communicator& c) {
+    return Expect(c.collective_ns() > 0, "nothing was exchanged");
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
+// Case 11: after a tree is gone, no group of its generation can be joined or
+// used: its peers fail at once.
+TEST_P(CommunicatorTest, AnOlderGenerationIsUnreachable) {
+  const auto fabric = GetParam().make_fabric(absl::Seconds(20));
+  const auto statuses = RunRanks(2, [&](int rank) -> absl::Status {
+    EVENSTEP_ASSIGN_OR_RETURN(auto factory, fabric->MakeFactory(rank));
+    EVENSTEP_ASSIGN_OR_RETURN(auto old_tree,
+                              GroupTree::Build(*factory, 1, rank, 2));
+    if (rank == 1) old_tree.reset();
+    EVENSTEP_ASSIGN_OR_RETURN(auto tree,
+                              GroupTree::Build(*factory, 2, rank, 2));
+    if (rank == 0) {
+      EXPECT_EQ(old_tree->world().Barrier().code(),
+                absl::StatusCode::kUnavailable);
+    }
+    return tree->world().Barrier();
+  });
+  EXPECT_THAT(statuses, Each(absl::OkStatus()));
+}
+
 // Several groups share a device; a new generation reuses names under new keys.
 TEST_P(CommunicatorTest, TheTreeIsBuiltAgainForEveryGeneration) {
   constexpr int kWorld = 4;

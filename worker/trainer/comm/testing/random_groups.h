@@ -1,11 +1,13 @@
 #ifndef EVENSTEP_WORKER_TRAINER_COMM_TESTING_RANDOM_GROUPS_H_
 #define EVENSTEP_WORKER_TRAINER_COMM_TESTING_RANDOM_GROUPS_H_
 
-// Random plans of contiguous blocks, run by ranks that are threads: groups are
-// opened and closed between steps, and each micro-batch is a sum over its
-// group. For tests of GroupPool.
+// Random plans of contiguous blocks, run by ranks that are threads, over any
+// back end: groups are opened and closed between steps, and each micro-batch is
+// a sum over its group. For tests of GroupPool.
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <vector>
@@ -13,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/group_tree.h"
-#include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/comm/testing/run_ranks.h"
 
 namespace evenstep::trainer::testing {
@@ -30,9 +32,12 @@ struct RandomGroups {
 struct RandomGroupsResult {
   std::vector<absl::Status> statuses;  // by rank
   int64_t opened = 0;                  // groups, each counted once
+  int64_t closed = 0;                  // of them, for another one's place
   int64_t num_steps = 0;
-  int64_t left_over = 0;  // groups alive after all ranks are done
 };
+
+// For one rank, on its thread.
+using RankFactory = std::function<std::unique_ptr<CommunicatorFactory>(int)>;
 
 // A step's blocks in global order, small enough for the budget.
 inline std::vector<RankBlock> RandomBlocks(const RandomGroups& setup,
@@ -77,14 +82,15 @@ inline absl::Status RunBlocks(const GroupTree& tree,
   return absl::OkStatus();
 }
 
-inline RandomGroupsResult RunRandomGroups(const RandomGroups& setup) {
-  InProcessHub hub;
+inline RandomGroupsResult RunRandomGroups(const RandomGroups& setup,
+                                          const RankFactory& make_factory) {
   RandomGroupsResult result;
   const auto body = [&](int rank) -> absl::Status {
-    auto factory = hub.MakeFactory();
+    const auto factory = make_factory(rank);
     std::mt19937 random(setup.seed);      // the same plans on every rank
     std::optional<GroupSchedule> shadow;  // counts what is opened
     int64_t opened = 0;
+    int64_t closed = 0;
     int64_t step = 0;
     for (int64_t generation = 1; opened < setup.num_openings; ++generation) {
       EVENSTEP_ASSIGN_OR_RETURN(
@@ -95,6 +101,7 @@ inline RandomGroupsResult RunRandomGroups(const RandomGroups& setup) {
         const std::vector<RankBlock> blocks = RandomBlocks(setup, random);
         EVENSTEP_ASSIGN_OR_RETURN(const GroupLists lists, shadow->Next(blocks));
         opened += static_cast<int64_t>(lists.open.size());
+        closed += static_cast<int64_t>(lists.close.size());
         EVENSTEP_RETURN_IF_ERROR(tree->Prepare(blocks).status());
         if (tree->counters().live > setup.budget) {
           return absl::InternalError(
@@ -107,12 +114,12 @@ inline RandomGroupsResult RunRandomGroups(const RandomGroups& setup) {
     }
     if (rank == 0) {
       result.opened = opened;
+      result.closed = closed;
       result.num_steps = step;
     }
     return absl::OkStatus();
   };
   result.statuses = RunRanks(setup.world, body);
-  result.left_over = hub.num_groups();
   return result;
 }
 

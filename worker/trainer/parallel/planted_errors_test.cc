@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -167,6 +168,52 @@ ParityOptions OneClipOnTwoRanks() {
   return options;
 }
 
+// One document of all tokens in the place of several.
+std::vector<data::SampleTokens> MergeDocuments(
+    const std::vector<data::SampleTokens>& samples) {
+  data::SampleTokens merged;
+  for (const data::SampleTokens& sample : samples) {
+    merged.tokens.insert(merged.tokens.end(), sample.tokens.begin(),
+                         sample.tokens.end());
+    merged.targets.insert(merged.targets.end(), sample.targets.begin(),
+                          sample.targets.end());
+  }
+  return {merged};
+}
+
+// The sum over ranks of a rank's shard is made and never copied back.
+class LostShard : public GroupDecorator {
+ public:
+  using GroupDecorator::GroupDecorator;
+  using GroupDecorator::ReduceScatterSum;
+  absl::Status ReduceScatterSum(absl::Span<const double> send,
+                                absl::Span<const int64_t> counts,
+                                absl::Span<double> recv) override {
+    absl::Status status = inner().ReduceScatterSum(send, counts, recv);
+    const int64_t begin =
+        std::accumulate(counts.begin(), counts.begin() + rank(), int64_t{0});
+    std::copy_n(send.begin() + begin, recv.size(), recv.begin());
+    return status;
+  }
+};
+
+// Parameters that other ranks have updated never arrive.
+class LostParameters : public GroupDecorator {
+ public:
+  using GroupDecorator::GroupDecorator;
+  absl::Status AllGatherv(const void* send, void* /*recv*/,
+                          absl::Span<const int64_t> recv_bytes) override {
+    std::vector<char> lost(
+        std::accumulate(recv_bytes.begin(), recv_bytes.end(), int64_t{0}));
+    return inner().AllGatherv(send, lost.data(), recv_bytes);
+  }
+};
+
+template <typename Decorator>
+std::unique_ptr<Communicator> WrapIn(std::unique_ptr<Communicator> group) {
+  return std::make_unique<Decorator>(std::move(group));
+}
+
 void ExpectReported(const ParityOptions& options) {
   const ParityReport report = MustRun(options);
   EXPECT_GT(report.loss, 1e-6);
@@ -193,12 +240,44 @@ TEST(PlantedErrorTest, AttentionAcrossDocumentsIsReported) {
   }
 }
 
+// Where keys are gathered the borders of documents are known before the model
+// runs: there the documents themselves are laid together.
+TEST(PlantedErrorTest, DocumentsThatAreMergedBeforehandAreReported) {
+  for (const auto& [degree, ulysses] :
+       std::vector<std::pair<int, int>>{{2, 1}, {4, 2}, {4, 4}}) {
+    SCOPED_TRACE(degree);
+    ParityOptions options = OneStep(4, {{0, degree, {9, 6, 4}, 0, ulysses}});
+    ExpectParity(options);
+    options.repack = MergeDocuments;
+    ExpectReported(options);
+  }
+}
+
+// The loss is right, so only gradients can tell.
+TEST(PlantedErrorTest, AShardThatIsNotSummedIsReported) {
+  ParityOptions options = OneStep(2, {{0, 1, {11}}, {1, 1, {30}}});
+  options.sharding = Sharding::kZero1;
+  ExpectParity(options);
+  options.wrap_group = WrapIn<LostShard>;
+  const ParityReport report = MustRun(options);
+  EXPECT_LE(report.loss, testing::kParityTolerance);
+  EXPECT_GT(report.gradient, 1e-4);
+  EXPECT_GT(report.parameter, 1e-4);
+}
+
+TEST(PlantedErrorTest, ParametersThatAreNotGatheredAreReported) {
+  ParityOptions options = OneStep(2, {{0, 1, {11}}, {1, 1, {30}}});
+  options.sharding = Sharding::kZero1;
+  options.wrap_group = WrapIn<LostParameters>;
+  const ParityReport report = MustRun(options);
+  EXPECT_LE(report.gradient, testing::kParityTolerance);
+  EXPECT_GT(report.parameter, 1e-4);
+}
+
 TEST(PlantedErrorTest, AZigzagInTheWrongOrderIsReported) {
   ParityOptions options = OneStep(3, {{0, 3, {25, 14}, 0, 1}});
   ExpectParity(options);
-  options.wrap_group = [](std::unique_ptr<Communicator> group) {
-    return std::make_unique<ReversedParts>(std::move(group));
-  };
+  options.wrap_group = WrapIn<ReversedParts>;
   ExpectReported(options);
 }
 
@@ -206,9 +285,7 @@ TEST(PlantedErrorTest, AZigzagInTheWrongOrderIsReported) {
 TEST(PlantedErrorTest, AMissingSumOfKeyGradientsIsReported) {
   ParityOptions options = OneStep(3, {{0, 3, {25, 14}, 0, 1}});
   ExpectParity(options);
-  options.wrap_group = [](std::unique_ptr<Communicator> group) {
-    return std::make_unique<UnreducedKeyGradients>(std::move(group));
-  };
+  options.wrap_group = WrapIn<UnreducedKeyGradients>;
   const ParityReport report = MustRun(options);
   EXPECT_LE(report.loss, testing::kParityTolerance);
   EXPECT_GT(report.gradient, 1e-4);
@@ -226,9 +303,7 @@ TEST(PlantedErrorTest, UnsynchronisedNoiseIsReported) {
 
 TEST(PlantedErrorTest, ASwitchThatLosesTokensIsReported) {
   ParityOptions options = OneClipOnTwoRanks();
-  options.wrap_group = [](std::unique_ptr<Communicator> group) {
-    return std::make_unique<LostSwitch>(std::move(group));
-  };
+  options.wrap_group = WrapIn<LostSwitch>;
   ExpectReported(options);
 }
 

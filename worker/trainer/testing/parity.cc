@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/counter_random.h"
 #include "base/status_macros.h"
+#include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/testing/clip_oracle.h"
 #include "worker/trainer/testing/oracle.h"
@@ -184,57 +186,95 @@ absl::StatusOr<Expected> RunOracleSteps(const ParityOptions& options,
   return expected;
 }
 
-// The world's group, and one for every block of the plans that contains the
-// rank, opened in the plans' order.
-class PlannedGroups {
+class WrappingFactory : public CommunicatorFactory {
  public:
-  static absl::StatusOr<PlannedGroups> Open(const ParityOptions& options,
-                                            CommunicatorFactory& factory,
-                                            int rank) {
-    PlannedGroups opened;
-    opened.rank_ = rank;
-    EVENSTEP_ASSIGN_OR_RETURN(
-        opened.world_, factory.Create("world", {0, options.world}, rank));
-    for (const auto& micro_batches : options.steps) {
-      for (const TestMicroBatch& test : micro_batches) {
-        const RankBlock block{test.first_rank, test.degree};
-        if (!block.Contains(rank) || opened.Find(block) != nullptr) continue;
-        const std::string key =
-            absl::StrCat("block-", block.first_rank, "+", block.degree);
-        EVENSTEP_ASSIGN_OR_RETURN(auto group, factory.Create(key, block, rank));
-        if (options.wrap_group) group = options.wrap_group(std::move(group));
-        opened.groups_.emplace_back(block, std::move(group));
-      }
-    }
-    return opened;
-  }
+  WrappingFactory(std::unique_ptr<CommunicatorFactory> inner, GroupWrapper wrap)
+      : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
 
-  StepGroups groups() const {
-    return {
-        rank_, world_.get(),
-        [this](int first_rank, int degree) -> absl::StatusOr<Communicator*> {
-          Communicator* const group = Find({first_rank, degree});
-          if (group != nullptr) return group;
-          return absl::NotFoundError("no such group");
-        }};
-  }
-  void Abort(absl::string_view why) {
-    world_->Abort(why);
-    for (auto& [block, group] : groups_) group->Abort(why);
+  absl::StatusOr<std::unique_ptr<Communicator>> Create(const std::string& key,
+                                                       const RankBlock& block,
+                                                       int rank) override {
+    EVENSTEP_ASSIGN_OR_RETURN(auto made, inner_->Create(key, block, rank));
+    return wrap_(std::move(made));
   }
 
  private:
-  Communicator* Find(const RankBlock& block) const {
-    for (const auto& [known, group] : groups_) {
-      if (known == block) return group.get();
-    }
-    return nullptr;
-  }
-
-  int rank_ = 0;
-  std::unique_ptr<Communicator> world_;
-  std::vector<std::pair<RankBlock, std::unique_ptr<Communicator>>> groups_;
+  const std::unique_ptr<CommunicatorFactory> inner_;
+  const GroupWrapper wrap_;
 };
+
+std::vector<RankBlock> BlocksOf(const wire::StepPlan& plan) {
+  std::vector<RankBlock> blocks;
+  for (const wire::PlannedMicroBatch& planned : plan.micro_batches) {
+    blocks.push_back({planned.first_rank, planned.degree});
+  }
+  return blocks;
+}
+
+// The least that every step can run with, so that groups of one step are closed
+// for the next.
+int SmallestBudget(const std::vector<TestStep>& steps, int world) {
+  size_t budget = 1;
+  for (int rank = 0; rank < world; ++rank) {
+    const std::vector<RankBlock> tree = TreeBlocks(rank, world);
+    for (const TestStep& step : steps) {
+      std::set<RankBlock> needed(tree.begin(), tree.end());
+      for (const RankBlock& block : BlocksOf(step.plan)) {
+        if (block.degree > 1 && block.Contains(rank)) needed.insert(block);
+      }
+      budget = std::max(budget, needed.size());
+    }
+  }
+  return static_cast<int>(budget);
+}
+
+// The groups of one rank's generation.
+struct RankGroups {
+  std::unique_ptr<GroupTree> tree;
+  // Where the world is one rank the tree's own group knows no device's memory,
+  // in which optimizer states may be split all the same here.
+  std::unique_ptr<Communicator> alone;
+
+  StepGroups groups() const {
+    StepGroups found = GroupsOf(tree.get());
+    if (alone != nullptr) found.world = alone.get();
+    return found;
+  }
+};
+
+absl::StatusOr<RankGroups> BuildGroups(const std::vector<TestStep>& steps,
+                                       CommunicatorFactory& factory, int rank,
+                                       int world) {
+  RankGroups built;
+  EVENSTEP_ASSIGN_OR_RETURN(
+      built.tree, GroupTree::Build(factory, /*generation=*/1, rank, world,
+                                   SmallestBudget(steps, world)));
+  if (world > 1) return built;
+  EVENSTEP_ASSIGN_OR_RETURN(built.alone, factory.Create("alone", {0, 1}, 0));
+  return built;
+}
+
+// The steps as the ranks are given them.
+std::vector<TestStep> Repack(const ParityOptions& options,
+                             std::vector<TestStep> steps) {
+  if (!options.repack) return steps;
+  for (TestStep& step : steps) {
+    for (wire::PlannedMicroBatch& planned : step.plan.micro_batches) {
+      std::vector<data::SampleTokens> samples;
+      for (const int64_t id : planned.sample_ids) {
+        samples.push_back(step.samples.at(id));
+      }
+      samples = options.repack(samples);
+      planned.sample_ids.resize(samples.size());
+      planned.lengths.clear();
+      for (size_t i = 0; i < samples.size(); ++i) {
+        planned.lengths.push_back(data::NumTokens(samples[i]));
+        step.samples[planned.sample_ids[i]] = std::move(samples[i]);
+      }
+    }
+  }
+  return steps;
+}
 
 std::vector<at::Tensor> ValuesOf(const std::vector<NamedParameter>& all) {
   std::vector<at::Tensor> values;
@@ -251,8 +291,9 @@ std::vector<at::Tensor> GradientsOf(const std::vector<NamedParameter>& all) {
 // One rank of the run, compared step by step.
 absl::Status RunRank(const ParityOptions& options,
                      const std::vector<TestStep>& steps,
-                     const Expected& expected, const StepGroups& groups,
+                     const Expected& expected, const RankGroups& rank_groups,
                      ParityReport* report) {
+  const StepGroups groups = rank_groups.groups();
   EVENSTEP_ASSIGN_OR_RETURN(auto model, MakeModel(options));
   if (options.wrap) model = options.wrap(std::move(model));
   const bool sharded = options.sharding == Sharding::kZero1;
@@ -268,6 +309,9 @@ absl::Status RunRank(const ParityOptions& options,
     const auto read = [&](int64_t id) -> absl::StatusOr<data::SampleTokens> {
       return steps[s].samples.at(id);
     };
+    EVENSTEP_ASSIGN_OR_RETURN(
+        const int opened, rank_groups.tree->Prepare(BlocksOf(steps[s].plan)));
+    report->opened += opened;
     EVENSTEP_ASSIGN_OR_RETURN(StepResult result,
                               runner.Run(steps[s].plan, read));
     Raise(std::abs(result.loss - expected.losses[s]), &report->loss);
@@ -338,9 +382,10 @@ DiffusionTransformerConfig SmallVideoConfig() {
 
 absl::StatusOr<ParityReport> RunParity(const ParityOptions& options) {
   at::set_num_threads(1);
-  const std::vector<TestStep> steps = MakeSteps(options);
+  std::vector<TestStep> steps = MakeSteps(options);
   EVENSTEP_ASSIGN_OR_RETURN(const Expected expected,
                             RunOracleSteps(options, steps));
+  steps = Repack(options, std::move(steps));
   std::vector<ParityReport> reports(options.world);
   Fabric fabric(options.back_end);
   const std::vector<absl::Status> statuses =
@@ -351,11 +396,16 @@ absl::StatusOr<ParityReport> RunParity(const ParityOptions& options) {
         if (options.wrap_factory) {
           factory = options.wrap_factory(std::move(factory));
         }
-        EVENSTEP_ASSIGN_OR_RETURN(PlannedGroups groups,
-                                  PlannedGroups::Open(options, *factory, rank));
+        if (options.wrap_group) {
+          factory = std::make_unique<WrappingFactory>(std::move(factory),
+                                                      options.wrap_group);
+        }
+        EVENSTEP_ASSIGN_OR_RETURN(
+            const RankGroups groups,
+            BuildGroups(steps, *factory, rank, options.world));
         absl::Status status =
-            RunRank(options, steps, expected, groups.groups(), &reports[rank]);
-        if (!status.ok()) groups.Abort(status.message());
+            RunRank(options, steps, expected, groups, &reports[rank]);
+        if (!status.ok()) groups.tree->Abort(status.message());
         return status;
       });
   ParityReport report;
@@ -370,6 +420,7 @@ absl::StatusOr<ParityReport> RunParity(const ParityOptions& options) {
     Raise(reports[rank].parameter, &report.parameter);
     report.results.push_back(std::move(reports[rank].results.front()));
   }
+  report.opened = reports.front().opened;
   report.last_plan = steps.back().plan;
   return report;
 }

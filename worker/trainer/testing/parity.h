@@ -1,9 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_
 #define EVENSTEP_WORKER_TRAINER_TESTING_PARITY_H_
 
-// Runs a plan on ranks that are threads, runs the oracle over the same samples,
-// and says how far apart they are. Model and groups may be wrapped, so that a
-// planted error shows that the comparison bites. For tests.
+// Runs plans on ranks that are threads, with the groups of a generation as a
+// trainer has them, runs the oracle over the same samples, and says how far
+// apart they are. Model and groups may be wrapped, so that a planted error
+// shows that the comparison bites. For tests.
 
 #include <cstdint>
 #include <functional>
@@ -53,8 +54,13 @@ struct ParityOptions {
   IrregularHeads irregular_heads = IrregularHeads::kRefuse;
   Sharding sharding = Sharding::kNone;
   ModelWrapper wrap;        // empty: none
-  GroupWrapper wrap_group;  // of micro-batches; empty: none
+  GroupWrapper wrap_group;  // of two and more ranks; empty: none
   SampleMaker sample;       // empty: RandomSample with config.vocab
+  // What the ranks are given in the place of a micro-batch's samples; empty:
+  // the samples.
+  std::function<std::vector<data::SampleTokens>(
+      const std::vector<data::SampleTokens>& samples)>
+      repack;
   // For ranks on config.device; the oracle is on the CPU. Empty: none.
   std::function<absl::Status()> start_rank;  // on each rank's thread
   std::function<std::unique_ptr<CommunicatorFactory>(
@@ -68,6 +74,8 @@ struct ParityReport {
   double loss = 0;  // absolute
   double gradient = 0;
   double parameter = 0;  // after the last step's update
+  // Groups that were opened for a step, beside those of the tree.
+  int64_t opened = 0;
   // By rank, of the last step.
   std::vector<StepResult> results;
   wire::StepPlan last_plan;

@@ -12,9 +12,12 @@ namespace {
 
 // Bad or too long samples that are named; the rest are counted.
 constexpr size_t kMaxNamed = 5;
+// Of what the content key is made; an index of another is made again.
+constexpr int64_t kContentKeyVersion = 2;
 
 void AddSettings(const DatasetOptions& options, uint64_t tokenizer_key,
                  Fnv1a64* hash) {
+  hash->AddInt(kContentKeyVersion);
   hash->AddInt(options.max_length);
   hash->AddInt(static_cast<int64_t>(options.on_too_long));
   hash->AddInt(static_cast<int64_t>(options.on_bad_sample));

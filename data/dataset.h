@@ -44,7 +44,7 @@ struct DatasetSummary {
   int64_t num_truncated = 0;
   int64_t longest = 0;  // tokens
   int64_t total_tokens = 0;
-  uint64_t content_key = 0;  // names, sizes and settings of the index
+  uint64_t content_key = 0;  // names, sizes, content and settings
 };
 
 // One sample. Of text: tokens, where targets[i] is the token after tokens[i],

@@ -33,6 +33,14 @@ absl::Status CheckUnchanged(int fd, const std::string& path,
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::Status ChangedSinceIndexing(absl::string_view path,
+                                  absl::string_view how) {
+  return absl::DataLossError(absl::StrCat(
+      path, " ", how, " since it was indexed; start the job again"));
+}
+
 absl::StatusOr<std::string> ReadRange(int fd, const std::string& path,
                                       int64_t offset, int64_t bytes) {
   std::string content(static_cast<size_t>(bytes), '\0');
@@ -46,14 +54,6 @@ absl::StatusOr<std::string> ReadRange(int fd, const std::string& path,
     got += static_cast<size_t>(n);
   }
   return content;
-}
-
-}  // namespace
-
-absl::Status ChangedSinceIndexing(absl::string_view path,
-                                  absl::string_view how) {
-  return absl::DataLossError(absl::StrCat(
-      path, " ", how, " since it was indexed; start the job again"));
 }
 
 absl::StatusOr<std::string> ReadIndexedBytes(const std::string& path,

@@ -19,6 +19,10 @@ namespace evenstep::data {
 absl::Status ChangedSinceIndexing(absl::string_view path,
                                   absl::string_view how);
 
+// Bytes of an open file. DATA_LOSS when it ends early.
+absl::StatusOr<std::string> ReadRange(int fd, const std::string& path,
+                                      int64_t offset, int64_t bytes);
+
 // DATA_LOSS when the file's size, time or kind is not that of its row, or when
 // it ends early.
 absl::StatusOr<std::string> ReadIndexedBytes(const std::string& path,

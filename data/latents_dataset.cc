@@ -13,6 +13,7 @@
 #include "base/fnv1a.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "data/content_sampler.h"
 #include "data/file_list.h"
 #include "data/indexed_file.h"
 #include "data/safetensors.h"
@@ -146,7 +147,10 @@ class LatentsDataset : public Dataset {
 class LatentsIndexer {
  public:
   LatentsIndexer(const FileList& list, const DatasetOptions& options)
-      : list_(list), options_(options), rules_(options) {
+      : list_(list),
+        options_(options),
+        rules_(options),
+        sampler_(SoundFileSizes(list)) {
     for (const int64_t setting :
          {options.max_length, static_cast<int64_t>(options.on_too_long),
           static_cast<int64_t>(options.on_bad_sample),
@@ -158,7 +162,7 @@ class LatentsIndexer {
 
   absl::StatusOr<std::unique_ptr<Dataset>> Index() {
     for (const ListedFile& file : list_.files) {
-      if (absl::EndsWith(file.name, ".safetensors")) AddFile(file);
+      if (HoldsLatents(file)) AddFile(file);
     }
     const auto num_samples = static_cast<int64_t>(clips_.size());
     EVENSTEP_RETURN_IF_ERROR(rules_.Check(num_samples, files_.size()));
@@ -178,11 +182,30 @@ class LatentsIndexer {
   }
 
  private:
+  static bool HoldsLatents(const ListedFile& file) {
+    return absl::EndsWith(file.name, ".safetensors");
+  }
+
+  static std::vector<int64_t> SoundFileSizes(const FileList& list) {
+    std::vector<int64_t> sizes;
+    for (const ListedFile& file : list.files) {
+      if (HoldsLatents(file) && file.problem.empty()) {
+        sizes.push_back(file.bytes);
+      }
+    }
+    return sizes;
+  }
+
   void AddFile(const ListedFile& file) {
     const std::string path = absl::StrCat(list_.root, "/", file.name);
     content_.AddString(file.name);
     content_.AddInt(file.bytes);
     if (!file.problem.empty()) return rules_.AddBad(file.name, file.problem);
+    const absl::Status read = sampler_.AddFile(
+        path, file.bytes,
+        [&](absl::string_view block) { content_.AddString(block); });
+    if (!read.ok())
+      return rules_.AddBad(file.name, std::string(read.message()));
     const auto places = ReadSafetensorsPlaces(path);
     if (!places.ok()) {
       return rules_.AddBad(file.name, std::string(places.status().message()));
@@ -272,6 +295,7 @@ class LatentsIndexer {
   const FileList& list_;
   const DatasetOptions& options_;
   SampleRules rules_;
+  ContentSampler sampler_;
   Fnv1a64 content_;
   std::vector<LatentsFile> files_;
   std::vector<IndexedClip> clips_;

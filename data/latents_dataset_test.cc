@@ -147,6 +147,15 @@ TEST_F(LatentsDatasetTest, TheContentKeyFollowsShapesAndSettings) {
   EXPECT_NE((*OpenDataset(options_))->summary().content_key, before);
 }
 
+TEST_F(LatentsDatasetTest, TheContentKeySeesOtherValues) {
+  WriteBytes("a.safetensors", {"clip", "F32", {1, 2, 2, 1}, ""},
+             BytesOf<float>({1, 2, 3, 4}));
+  const uint64_t before = (*OpenDataset(options_))->summary().content_key;
+  WriteBytes("a.safetensors", {"clip", "F32", {1, 2, 2, 1}, ""},
+             BytesOf<float>({1, 2, 4, 3}));
+  EXPECT_NE((*OpenDataset(options_))->summary().content_key, before);
+}
+
 TEST_F(LatentsDatasetTest, MovingLatentsAreMixedAndRepeatable) {
   MovingLatentsOptions made;
   made.clips = 70;

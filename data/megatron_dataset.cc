@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "data/content_sampler.h"
 #include "data/file_list.h"
 #include "data/index_cache.h"
 #include "data/indexed_file.h"
@@ -53,6 +54,11 @@ absl::Status Scan(const FileList& pair, const DatasetOptions& options,
   builder.AddFile(pair.files[0]);
   builder.AddContent(bytes);
   builder.AddFile(data);
+  EVENSTEP_RETURN_IF_ERROR(
+      ContentSampler({data.bytes})
+          .AddFile(
+              absl::StrCat(pair.root, "/", data.name), data.bytes,
+              [&](absl::string_view block) { builder.AddContent(block); }));
   const int64_t token_bytes = MegatronTokenBytes(index->header().type);
   for (int64_t i = 0; i < index->num_documents(); ++i) {
     const MegatronDocument document = index->Document(i, data.bytes);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -135,6 +136,17 @@ TEST_F(MegatronDatasetTest, AMissingHalfIsNamed) {
   std::filesystem::remove(Path(".bin"));
   EXPECT_THAT(Open().status().ToString(), HasSubstr("corpus.bin"));
   EXPECT_TRUE(absl::IsNotFound(LookForMegatron(Path(""))));
+}
+
+TEST_F(MegatronDatasetTest, ContentKeySeesOtherTokensOfTheSameLengths) {
+  const MegatronFile file = {.lengths = {3, 2}, .indices = {0, 1, 2}};
+  WritePair(file);
+  const uint64_t before = (*Open())->summary().content_key;
+  Write(".bin", TokenBytes({1, 2, 3, 5, 4}, file.token_bytes));
+  std::filesystem::last_write_time(
+      Path(".bin"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_NE((*Open())->summary().content_key, before);
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "data/content_sampler.h"
 #include "data/file_list.h"
 #include "data/index_cache.h"
 #include "data/indexed_file.h"
@@ -28,29 +30,53 @@ class TextScan {
       : list_(list),
         options_(options),
         tokenizer_(tokenizer),
-        builder_(builder) {}
+        builder_(builder),
+        sampler_(WholeFileSizes()) {}
 
   void Run() {
     for (const ListedFile& file : list_.files) AddFile(file);
   }
 
  private:
+  static bool IsJsonLines(const ListedFile& file) {
+    return absl::EndsWith(file.name, ".jsonl");
+  }
+
+  // Of files whose size says how long their document is.
+  std::vector<int64_t> WholeFileSizes() const {
+    std::vector<int64_t> sizes;
+    if (!tokenizer_.is_bytes()) return sizes;
+    for (const ListedFile& file : list_.files) {
+      if (file.problem.empty() && !IsJsonLines(file)) {
+        sizes.push_back(file.bytes);
+      }
+    }
+    return sizes;
+  }
+
   void AddFile(const ListedFile& file) {
     builder_->AddFile(file);
     if (!file.problem.empty()) {
       builder_->AddBad(file.name, file.problem);
-    } else if (absl::EndsWith(file.name, ".jsonl")) {
+    } else if (IsJsonLines(file)) {
       AddJsonLines(file);
     } else if (file.bytes == 0) {
       builder_->AddBad(file.name, "empty");
     } else if (tokenizer_.is_bytes()) {
-      // Its size says it all.
-      builder_->AddDocument(
-          file.name, Whole(file),
-          {file.bytes + 1, std::min(file.bytes, options_.max_length - 1)});
+      AddBytes(file);
     } else {
       AddTokenized(file);
     }
+  }
+
+  void AddBytes(const ListedFile& file) {
+    const absl::Status read = sampler_.AddFile(
+        absl::StrCat(list_.root, "/", file.name), file.bytes,
+        [&](absl::string_view block) { builder_->AddContent(block); });
+    if (!read.ok()) return builder_->AddBad(file.name, read.message());
+    builder_->AddDocument(
+        file.name, Whole(file),
+        {file.bytes + 1, std::min(file.bytes, options_.max_length - 1)});
   }
 
   static IndexedDocument Whole(const ListedFile& file) {
@@ -101,6 +127,7 @@ class TextScan {
   const DatasetOptions& options_;
   const Tokenizer& tokenizer_;
   IndexBuilder* const builder_;
+  ContentSampler sampler_;
 };
 
 class TextDataset : public Dataset {

@@ -280,6 +280,17 @@ TEST_F(TextDatasetTest, ContentKeySeesOtherWordsOfTheSameLength) {
   EXPECT_NE((*Open())->summary().content_key, key);
 }
 
+TEST_F(TextDatasetTest, ContentKeySeesOtherBytesOfPlainFiles) {
+  Write("a", "one");
+  Write("b", "two");
+  const uint64_t key = (*Open())->summary().content_key;
+  Write("b", "owt");
+  std::filesystem::last_write_time(
+      Path("b"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_NE((*Open())->summary().content_key, key);
+}
+
 TEST_F(TextDatasetTest, TokenizersThatAreNoneAreNamed) {
   Write("a", "x");
   options_.tokenizer = Path("a");

@@ -15,6 +15,8 @@
 
 namespace evenstep::data {
 
+inline constexpr int kMaxPatch = 64;  // latent pixels
+
 // A clip of another form, of other channels, or whose sides are no multiple of
 // the patch is a bad sample. A clip that is too long is truncated by whole
 // frames. Errors as of OpenDataset. `path` is the source without its prefix.

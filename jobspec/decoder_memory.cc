@@ -1,9 +1,6 @@
 #include "jobspec/decoder_memory.h"
 
-#include <cstdint>
-
 namespace evenstep::jobspec {
-namespace {
 
 int64_t BytesPerElement(Precision precision) {
   switch (precision) {
@@ -16,8 +13,6 @@ int64_t BytesPerElement(Precision precision) {
   }
   return 4;
 }
-
-}  // namespace
 
 int DecoderMlpWidth(int width) {
   const int exact = (8 * width + 2) / 3;

@@ -11,10 +11,15 @@
 // counted at 1 too), and the middle: 7 widths; keys and values; gate, its
 // activation, up and their product: 4 widths of the MLP.
 
+#include <cstdint>
+
 #include "jobspec/job_spec.h"
 #include "planner/request.h"
 
 namespace evenstep::jobspec {
+
+// Of parameters and of what layers compute.
+int64_t BytesPerElement(Precision precision);
 
 // Of gate and up: 8/3 of the width, rounded up to a multiple of 32.
 int DecoderMlpWidth(int width);

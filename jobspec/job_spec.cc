@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
-#include "jobspec/decoder_memory.h"
+#include "jobspec/model_memory.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 
@@ -47,14 +47,31 @@ absl::string_view SpModeName(planner::SpMode mode) {
   return "ulysses";
 }
 
+// Of a text model in quarters, of each kind of a video model in halves.
+void AddRecomputeChoices(planner::PlanRequest* request) {
+  constexpr int kQuarters = 4;
+  constexpr int kHalves = 2;
+  const planner::LayerCounts layers = request->model.layers();
+  std::vector<planner::LayerCounts>& choices =
+      request->options.recompute_choices;
+  if (!request->model.is_video()) {
+    for (int quarter = 0; quarter <= kQuarters; ++quarter) {
+      choices.emplace_back(layers.total() * quarter / kQuarters);
+    }
+    return;
+  }
+  for (int spatial = 0; spatial <= kHalves; ++spatial) {
+    for (int temporal = 0; temporal <= kHalves; ++temporal) {
+      choices.emplace_back(layers[0] * spatial / kHalves,
+                           layers[1] * temporal / kHalves);
+    }
+  }
+}
+
 // The bytes that tokens_per_rank tokens take with nothing recomputed bound
 // every choice.
 void LetThePlanChoose(planner::PlanRequest* request) {
-  constexpr int kQuarters = 4;
-  for (int quarter = 0; quarter <= kQuarters; ++quarter) {
-    request->options.recompute_choices.emplace_back(request->model.num_layers *
-                                                    quarter / kQuarters);
-  }
+  AddRecomputeChoices(request);
   planner::MemoryModel& memory = request->memory;
   memory.activation_bytes =
       memory.tokens_per_rank * planner::BytesPerToken(*request, 0, 1);
@@ -222,9 +239,7 @@ planner::PlanRequest ToPlanRequest(const JobSpec& spec) {
   planner::PlanRequest request;
   request.run.max_length = spec.data.max_length;
   request.model = ToModelShape(spec.model);
-  if (!spec.model.is_video()) {
-    request.memory = DecoderMemory(spec.model, spec.precision);
-  }
+  request.memory = ModelMemory(spec.model, spec.precision);
   request.memory.tokens_per_rank = spec.memory.tokens_per_rank;
   planner::Options& options = request.options;
   options.policy = spec.policy;

@@ -32,7 +32,7 @@ enum class Precision { kFloat32, kBFloat16, kFloat64 };
 enum class OptimizerSharding { kNone, kZero1 };
 
 // fixed: memory.recompute_layers of every micro-batch. plan: the plan chooses
-// for each, of none, a quarter, half, three quarters and all of the layers.
+// for each, in quarters of the layers, of video in halves of either kind.
 enum class Recompute { kFixed, kPlan };
 
 struct ModelSpec {

@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/utf8.h"
+#include "data/latents_dataset.h"
 #include "data/source_kind.h"
-#include "jobspec/decoder_memory.h"
+#include "jobspec/model_memory.h"
 #include "jobspec/profile.h"
+#include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
 
@@ -27,7 +29,6 @@ constexpr int kMinVocab = 257;  // bytes and an end token
 constexpr int kMaxVocab = 1 << 24;
 constexpr absl::string_view kLatents = "latents:";
 constexpr int kMaxChannels = 1 << 12;
-constexpr int kMaxPatch = 64;
 constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int kMaxLookAhead = 64;
 constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
@@ -150,7 +151,7 @@ Found VideoRules(const ModelSpec& model) {
   }
   return FirstOf({
       InRange("model.channels", model.channels, 1, kMaxChannels),
-      InRange("model.patch", model.patch, 1, kMaxPatch),
+      InRange("model.patch", model.patch, 1, data::kMaxPatch),
       InRange("model.max_switch_degree", model.max_switch_degree, 0,
               planner::kMaxRanks),
   });
@@ -287,10 +288,6 @@ bool ChoosesRecompute(planner::Policy policy) {
 // Where the plan chooses, tokens are counted in bytes.
 Found RecomputeRule(const JobSpec& spec) {
   if (spec.memory.recompute == Recompute::kFixed) return std::nullopt;
-  if (spec.model.is_video()) {
-    return RuleBreak{"memory.recompute",
-                     "plan is of text models; a video model says fixed"};
-  }
   if (!ChoosesRecompute(spec.policy)) {
     return RuleBreak{
         "memory.recompute",
@@ -299,12 +296,12 @@ Found RecomputeRule(const JobSpec& spec) {
                      "memory.recompute_layers with fixed")};
   }
   if (ModelRules(spec.model).has_value()) return std::nullopt;  // said already
-  const planner::MemoryModel memory = DecoderMemory(spec.model, spec.precision);
-  const double bytes =
-      static_cast<double>(spec.memory.tokens_per_rank) *
-      static_cast<double>(spec.model.layers * memory.layer_bytes_per_token +
-                          memory.backward_bytes_per_token +
-                          memory.head_bytes_per_token);
+  planner::PlanRequest request;
+  request.model = ToModelShape(spec.model);
+  request.memory = ModelMemory(spec.model, spec.precision);
+  const double bytes = static_cast<double>(spec.memory.tokens_per_rank) *
+                       static_cast<double>(planner::BytesPerToken(
+                           request, /*recompute=*/0, /*degree=*/1));
   constexpr auto kMost = static_cast<double>(planner::kMaxActivationBytes);
   if (bytes <= kMost) return std::nullopt;
   return RuleBreak{

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "jobspec/job_spec.h"
+#include "planner/costs/memory_model.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -74,6 +77,25 @@ TEST(VideoJobTest, ThePlannerIsToldOfBothKindsOfLayer) {
   EXPECT_EQ(data.channels, 3);
 }
 
+TEST(VideoJobTest, ThePlanChoosesOfEitherKindInHalves) {
+  JobSpec spec = Good();
+  spec.memory = {.recompute = Recompute::kPlan};
+  ASSERT_TRUE(ValidateJobSpec(spec).ok()) << ValidateJobSpec(spec);
+  const planner::PlanRequest request = ToPlanRequest(spec);
+  const std::vector<planner::LayerCounts> modes =
+      planner::RecomputeModes(request);
+  EXPECT_EQ(modes.size(), 9u);
+  EXPECT_EQ(modes.front(), planner::LayerCounts(0, 0));
+  EXPECT_EQ(modes.back(), planner::LayerCounts(3, 3));
+  EXPECT_NE(std::find(modes.begin(), modes.end(), planner::LayerCounts(1, 3)),
+            modes.end());
+  // As many tokens as the job says with nothing recomputed, more with all.
+  EXPECT_EQ(planner::TokensPerRank(request, modes.front()),
+            spec.memory.tokens_per_rank);
+  EXPECT_GT(planner::TokensPerRank(request, modes.back()),
+            2 * spec.memory.tokens_per_rank);
+}
+
 TEST(VideoJobTest, EveryRuleNamesItsKeyAndTheNumbers) {
   const struct {
     std::function<void(JobSpec&)> change;
@@ -93,6 +115,11 @@ TEST(VideoJobTest, EveryRuleNamesItsKeyAndTheNumbers) {
        "memory.recompute_layers: 4 is not in 0 to 3"},
       {[](JobSpec& s) { s.memory.recompute_temporal_layers = 4; },
        "memory.recompute_temporal_layers: 4 is not in 0 to 3"},
+      {[](JobSpec& s) {
+         s.memory.recompute = Recompute::kPlan;
+         s.policy = planner::Policy::kStatic;
+       },
+       "memory.recompute: plan: the policy static does not choose"},
       {[](JobSpec& s) { s.costs->temporal = s.costs->spatial = {}; },
        "the costs are of a text model, the job's is video"},
   };

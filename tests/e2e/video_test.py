@@ -72,6 +72,31 @@ class VideoTest(unittest.TestCase):
             worst = max(abs(a - b) for a, b in zip(curve, curves["static"]))
             self.assertLess(worst, 1e-9, name)
 
+    def test_the_plan_chooses_what_is_recomputed_of_either_kind(self):
+        fixed = self.train("fixed", "--costs", self.costs, "--set",
+                           "precision=float64")["losses"]
+        # The longest clip has 512 tokens: too many for two ranks that hold 200
+        # each, unless they recompute.
+        for policy in ("even", "bucket", "bucket-tuned", "dcp-intra"):
+            summary = self.train(
+                policy, "--policy", policy, "--costs", self.costs,
+                "--set", "precision=float64", "--set",
+                "memory.recompute=plan", "--set", "memory.tokens_per_rank=200")
+            worst = max(abs(a - b) for a, b in zip(summary["losses"], fixed))
+            self.assertLess(worst, 1e-9, policy)
+            steps = summary["steps"]
+            self.assertTrue(any(step["recompute_ratio"] > 0 for step in steps),
+                            policy)
+            for step in steps:
+                self.assertLess(step["peak_activation_bytes"],
+                                1.05 * step["predicted_activation_bytes"])
+
+    def test_bytes_of_each_step_are_as_predicted(self):
+        for step in self.train("bytes", "--costs", self.costs)["steps"]:
+            self.assertAlmostEqual(
+                step["predicted_activation_bytes"] /
+                step["peak_activation_bytes"], 1, delta=0.15, msg=str(step))
+
     def test_bad_video_jobs_say_what_is_wrong(self):
         for setting, sentence in {
                 "model.layers=3": "is odd",

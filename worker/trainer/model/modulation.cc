@@ -4,6 +4,7 @@
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -156,6 +157,66 @@ class GatedAddFunction : public torch::autograd::Function<GatedAddFunction> {
   }
 };
 
+// A row for every token.
+at::Tensor RowsFor(const at::Tensor& rows_RW, const at::Tensor& condition_T) {
+  return at::index_select(rows_RW, 0, condition_T);
+}
+
+// The gradient of RowsFor, summed in float32 at least.
+at::Tensor SumByCondition(const at::Tensor& x_TW, const at::Tensor& rows_RW,
+                          const at::Tensor& condition_T) {
+  const at::ScalarType type =
+      x_TW.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return at::zeros_like(rows_RW, rows_RW.options().dtype(type))
+      .index_add_(0, condition_T, x_TW.to(type))
+      .to(rows_RW.scalar_type());
+}
+
+// The same by torch's operators. Rows for every token are made again in
+// backward and not kept.
+class ModulateByOps : public torch::autograd::Function<ModulateByOps> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x,
+                            const at::Tensor& scale, const at::Tensor& shift,
+                            const at::Tensor& condition_T) {
+    ctx->save_for_backward({x, scale, condition_T});
+    return at::addcmul(RowsFor(shift, condition_T), x,
+                       RowsFor(at::add(scale, 1), condition_T));
+  }
+
+  static variable_list backward(AutogradContext* ctx,
+                                const variable_list& gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor& dout = gradients[0];
+    const at::Tensor& scale = saved[1];
+    const at::Tensor& condition_T = saved[2];
+    return {at::mul(dout, RowsFor(at::add(scale, 1), condition_T)),
+            SumByCondition(at::mul(dout, saved[0]), scale, condition_T),
+            SumByCondition(dout, scale, condition_T), at::Tensor()};
+  }
+};
+
+class GatedAddByOps : public torch::autograd::Function<GatedAddByOps> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x,
+                            const at::Tensor& y, const at::Tensor& gate,
+                            const at::Tensor& condition_T) {
+    ctx->save_for_backward({y, gate, condition_T});
+    return at::addcmul(x, RowsFor(gate, condition_T), y);
+  }
+
+  static variable_list backward(AutogradContext* ctx,
+                                const variable_list& gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor& dout = gradients[0];
+    const at::Tensor& gate = saved[1];
+    const at::Tensor& condition_T = saved[2];
+    return {dout, at::mul(dout, RowsFor(gate, condition_T)),
+            SumByCondition(at::mul(dout, saved[0]), gate, condition_T),
+            at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor Modulate(const at::Tensor& x_TW, const at::Tensor& scale_RW,
@@ -163,10 +224,7 @@ at::Tensor Modulate(const at::Tensor& x_TW, const at::Tensor& scale_RW,
   if (HasLoops(x_TW)) {
     return ModulateFunction::apply(x_TW, scale_RW, shift_RW, condition_T);
   }
-  const at::Tensor scale_TW =
-      at::index_select(at::add(scale_RW, 1), 0, condition_T);
-  return at::addcmul(at::index_select(shift_RW, 0, condition_T), x_TW,
-                     scale_TW);
+  return ModulateByOps::apply(x_TW, scale_RW, shift_RW, condition_T);
 }
 
 at::Tensor GatedAdd(const at::Tensor& x_TW, const at::Tensor& y_TW,
@@ -174,7 +232,7 @@ at::Tensor GatedAdd(const at::Tensor& x_TW, const at::Tensor& y_TW,
   if (HasLoops(x_TW)) {
     return GatedAddFunction::apply(x_TW, y_TW, gate_RW, condition_T);
   }
-  return at::addcmul(x_TW, at::index_select(gate_RW, 0, condition_T), y_TW);
+  return GatedAddByOps::apply(x_TW, y_TW, gate_RW, condition_T);
 }
 
 }  // namespace evenstep::trainer

@@ -3,9 +3,9 @@
 
 // How a condition, such as the timestep of a clip, changes the tokens that it
 // belongs to (adaptive norm; Peebles and Xie, 2023). On CPU in float32 and
-// float64 one pass over memory each way, without a copy of the condition for
-// every token; otherwise composed of torch's operators. Differentiable. Pure
-// functions.
+// float64 one pass over memory each way; otherwise composed of torch's
+// operators. Neither keeps a copy of the condition for every token.
+// Differentiable. Pure functions.
 //
 // Shapes: T tokens, W width, R conditions; condition_T says which is a token's.
 

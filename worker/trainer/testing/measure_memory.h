@@ -6,9 +6,13 @@
 // any tensor is made.
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/clip.h"
+#include "planner/request.h"
 #include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/diffusion_transformer.h"
 
 namespace evenstep::trainer::testing {
 
@@ -29,6 +33,17 @@ struct MemoryUse {
 
 absl::StatusOr<MemoryUse> MeasureMemory(const DecoderConfig& config,
                                         const MemoryCase& what);
+
+// Clips of one micro-batch, shared by `degree` ranks.
+struct ClipMemoryCase {
+  std::vector<data::ClipShape> shapes;
+  int degree = 1;
+  planner::LayerCounts recompute_layers = {};
+  planner::SpMode sp_mode = planner::SpMode::kSwitch;  // or kUlysses
+};
+
+absl::StatusOr<MemoryUse> MeasureMemory(
+    const DiffusionTransformerConfig& config, const ClipMemoryCase& what);
 
 }  // namespace evenstep::trainer::testing
 

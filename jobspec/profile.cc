@@ -43,6 +43,15 @@ std::string Environment(const char* name) {
 
 }  // namespace
 
+std::string FormatSizes(const ProfilePoint& point, absl::string_view between) {
+  if (point.shapes.empty()) return absl::StrJoin(point.lengths, between);
+  return absl::StrJoin(point.shapes, between,
+                       [](std::string* out, const data::ClipShape& shape) {
+                         absl::StrAppend(out, shape.frames, "x", shape.height,
+                                         "x", shape.width);
+                       });
+}
+
 std::string ModelKey(const ModelSpec& model) {
   JobSpec spec;
   spec.model = model;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/yaml.h"
+#include "data/clip.h"
 #include "jobspec/job_spec.h"
 #include "planner/request.h"
 
@@ -23,13 +24,19 @@ namespace evenstep::jobspec {
 // One micro-batch that was timed, on all ranks of its group at once.
 struct ProfilePoint {
   int layers = 1;            // of the model it ran in
-  int recompute_layers = 0;  // of these
+  int recompute_layers = 0;  // of these; of video of the spatial ones
+  int recompute_temporal_layers = 0;
   int degree = 1;
-  std::vector<int64_t> lengths;
-  bool held_out = false;     // not fitted to: it checks the fit
+  std::vector<int64_t> lengths = {};         // tokens
+  std::vector<data::ClipShape> shapes = {};  // of video, parallel to lengths
+  bool held_out = false;                     // not fitted to: it checks the fit
   double compute_ns = 0;     // the group's slowest rank, median of repeats
   double collective_ns = 0;  // its ranks' least, median of repeats
   double predicted_ns = 0;   // of compute and collectives by the fit
+  // The most that a rank held, and what the memory model says of it. 0: not
+  // counted.
+  int64_t activation_bytes = 0;
+  int64_t predicted_bytes = 0;
 
   double measured_ns() const { return compute_ns + collective_ns; }
 };
@@ -42,6 +49,10 @@ struct Profile {
   double held_out_error = 0;
   std::vector<ProfilePoint> points;
 };
+
+// The clips of a point as "8x4x4" each, joined by `between`; of text its
+// lengths.
+std::string FormatSizes(const ProfilePoint& point, absl::string_view between);
 
 // The part of a key that a job itself decides.
 std::string ModelKey(const ModelSpec& model);

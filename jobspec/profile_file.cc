@@ -1,14 +1,15 @@
 // Profiles as YAML: a key, costs, and the measured points.
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "base/yaml.h"
+#include "data/length_list.h"
 #include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
 #include "jobspec/profile.h"
@@ -28,16 +29,30 @@ std::vector<Field> KeyFields(Profile* profile) {
   };
 }
 
-// Without `lengths`, which is a list.
+// A number that older profiles and those of text do without.
+template <typename Number>
+Field OptionalNumber(std::string key, Number* target) {
+  Field field = ValueField(std::move(key), target);
+  field.format = [target]() -> std::optional<std::string> {
+    if (*target == 0) return std::nullopt;
+    return FormatValue(*target);
+  };
+  return field;
+}
+
+// Without `lengths` and `clips`, which are lists.
 std::vector<Field> PointFields(ProfilePoint* point) {
   return {
       ValueField("layers", &point->layers),
       ValueField("recompute", &point->recompute_layers),
+      OptionalNumber("recompute_temporal", &point->recompute_temporal_layers),
       ValueField("degree", &point->degree),
       ValueField("held_out", &point->held_out),
       ValueField("compute_ns", &point->compute_ns),
       ValueField("collective_ns", &point->collective_ns),
       ValueField("predicted_ns", &point->predicted_ns),
+      OptionalNumber("activation_bytes", &point->activation_bytes),
+      OptionalNumber("predicted_bytes", &point->predicted_bytes),
   };
 }
 
@@ -98,9 +113,10 @@ class ProfileReader {
     for (const YamlNode& item : list.items) {
       ProfilePoint point;
       for (const YamlEntry& entry : item.entries) {
-        EVENSTEP_RETURN_IF_ERROR(entry.key == "lengths"
-                                     ? ReadLengths(entry.value, &point.lengths)
-                                     : ReadField(entry, PointFields(&point)));
+        EVENSTEP_RETURN_IF_ERROR(
+            entry.key == "lengths" ? ReadLengths(entry.value, &point.lengths)
+            : entry.key == "clips" ? ReadClips(entry.value, &point)
+                                   : ReadField(entry, PointFields(&point)));
       }
       profile->points.push_back(std::move(point));
     }
@@ -118,15 +134,35 @@ class ProfileReader {
     return absl::OkStatus();
   }
 
+  // As in a list of lengths; they say the lengths too.
+  absl::Status ReadClips(const YamlNode& list, ProfilePoint* point) {
+    for (const YamlNode& item : list.items) {
+      const std::string where = absl::StrCat(name_, ":", item.line);
+      const auto draws = data::ParseLengths(item.scalar);
+      if (!draws.ok()) return At(where, draws.status());
+      const data::LengthDraw& draw = draws->front();
+      if (draws->size() != 1 || draw.frames == 0) {
+        return At(where, absl::InvalidArgumentError(
+                             absl::StrCat("'", item.scalar, "' is no clip")));
+      }
+      point->shapes.push_back({draw.frames, draw.height, draw.width});
+      point->lengths.push_back(draw.length);
+    }
+    return absl::OkStatus();
+  }
+
   const std::string name_;
 };
 
 std::string FormatPoint(const ProfilePoint& point) {
   ProfilePoint copy = point;
   std::string out =
-      absl::StrCat("  - {lengths: [", absl::StrJoin(point.lengths, ", "), "]");
+      absl::StrCat("  - {", point.shapes.empty() ? "lengths" : "clips", ": [",
+                   FormatSizes(point, ", "), "]");
   for (const Field& field : PointFields(&copy)) {
-    absl::StrAppend(&out, ", ", field.key, ": ", *field.format());
+    const std::optional<std::string> value = field.format();
+    if (!value.has_value()) continue;
+    absl::StrAppend(&out, ", ", field.key, ": ", *value);
   }
   return absl::StrCat(out, "}\n");
 }

@@ -67,6 +67,30 @@ TEST(ProfileTest, AFileReadsBackToTheSameFile) {
   EXPECT_EQ(again->points[0].lengths, Example().points[0].lengths);
 }
 
+TEST(ProfileTest, PointsOfVideoKeepTheirClipsAndBytes) {
+  Profile profile = Example();
+  ProfilePoint& point = profile.points[0];
+  point.lengths = {128, 6};
+  point.shapes = {{8, 4, 4}, {1, 2, 3}};
+  point.recompute_temporal_layers = 2;
+  point.activation_bytes = 1000;
+  point.predicted_bytes = 1100;
+  profile.costs.spatial.linear_ns_per_token = 3;
+  const std::string text = FormatProfile(profile);
+  const auto again = ParseProfile(text, "p.yaml");
+  ASSERT_TRUE(again.ok()) << again.status() << text;
+  EXPECT_EQ(FormatProfile(*again), text);
+  EXPECT_EQ(again->points[0].shapes, point.shapes);
+  EXPECT_EQ(again->points[0].lengths, point.lengths);
+  EXPECT_EQ(again->points[0].recompute_temporal_layers, 2);
+  EXPECT_EQ(again->points[0].predicted_bytes, 1100);
+  EXPECT_EQ(again->costs.spatial.linear_ns_per_token, 3);
+  std::string bad = text;
+  bad.replace(bad.find("8x4x4"), 5, "12");
+  EXPECT_THAT(std::string(ParseProfile(bad, "p").status().message()),
+              HasSubstr("'12' is no clip"));
+}
+
 TEST(ProfileTest, ErrorsNameTheLine) {
   EXPECT_THAT(
       std::string(

@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "client/cli/format_value.h"
@@ -34,13 +33,7 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
   options.base_dir = job.base_dir;
   options.overrides = command.overrides;
   options.costs = jobspec::CostsWanted::kLeaveOut;
-  EVENSTEP_ASSIGN_OR_RETURN(jobspec::JobSpec spec,
-                            jobspec::ParseJobFile(job.job_file, options));
-  if (!spec.model.is_video()) return spec;
-  return absl::InvalidArgumentError(absl::StrCat(
-      job.file_name,
-      ": model.kind: profiles are of text models; what a video model costs is "
-      "measured when its job starts"));
+  return jobspec::ParseJobFile(job.job_file, options);
 }
 
 // As many as the job has, a core each.
@@ -93,40 +86,96 @@ Json CollectiveToJson(
   return list;
 }
 
+Json LayerToJson(const planner::LayerTime& costs) {
+  return {{"linear_ns_per_token", costs.linear_ns_per_token},
+          {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2}};
+}
+
+// The point that held most; null where bytes were not counted.
+const ProfilePoint* LargestPoint(const jobspec::Profile& profile) {
+  const ProfilePoint* largest = nullptr;
+  for (const ProfilePoint& point : profile.points) {
+    if (point.activation_bytes == 0) continue;
+    if (largest == nullptr ||
+        point.activation_bytes > largest->activation_bytes) {
+      largest = &point;
+    }
+  }
+  return largest;
+}
+
+double MemoryError(const ProfilePoint& point) {
+  return static_cast<double>(point.predicted_bytes) /
+             static_cast<double>(point.activation_bytes) -
+         1;
+}
+
+Json MemoryToJson(const jobspec::Profile& profile) {
+  const ProfilePoint* const largest = LargestPoint(profile);
+  if (largest == nullptr) return nullptr;
+  return {{"largest_bytes", largest->activation_bytes},
+          {"predicted_bytes", largest->predicted_bytes}};
+}
+
 Json ToJson(const jobspec::Profile& profile, const std::string& path) {
   const planner::TimeModel& costs = profile.costs;
-  return {{"path", path},
-          {"model", profile.key.model},
-          {"device", profile.key.device},
-          {"software", profile.key.software},
-          {"precision", profile.key.precision},
-          {"fit_error", profile.fit_error},
-          {"held_out_error", profile.held_out_error},
-          {"num_points", profile.points.size()},
-          {"costs",
-           {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
-            {"linear_ns_per_token", costs.linear_ns_per_token},
-            {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
-            {"collective_latency_ns", costs.collective_latency_ns},
-            {"step_fixed_ns", costs.step_fixed_ns},
-            {"head_ns_per_token", costs.head_ns_per_token},
-            {"collective", CollectiveToJson(costs.collective)},
-            {"gather", CollectiveToJson(costs.gather)}}}};
+  Json json = {{"path", path},
+               {"model", profile.key.model},
+               {"device", profile.key.device},
+               {"software", profile.key.software},
+               {"precision", profile.key.precision},
+               {"fit_error", profile.fit_error},
+               {"held_out_error", profile.held_out_error},
+               {"num_points", profile.points.size()},
+               {"memory", MemoryToJson(profile)},
+               {"costs",
+                {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
+                 {"linear_ns_per_token", costs.linear_ns_per_token},
+                 {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
+                 {"collective_latency_ns", costs.collective_latency_ns},
+                 {"step_fixed_ns", costs.step_fixed_ns},
+                 {"head_ns_per_token", costs.head_ns_per_token},
+                 {"collective", CollectiveToJson(costs.collective)},
+                 {"gather", CollectiveToJson(costs.gather)}}}};
+  if (costs.spatial != planner::LayerTime()) {
+    json["costs"]["spatial"] = LayerToJson(costs.spatial);
+    json["costs"]["temporal"] = LayerToJson(costs.temporal);
+  }
+  return json;
+}
+
+constexpr double kBytesPerMb = 1e6;
+
+// "12.3 (+1.2%)": measured, and how far off the memory model is.
+std::string MemoryText(const ProfilePoint& point) {
+  if (point.activation_bytes == 0) return "-";
+  return absl::StrFormat(
+      "%.2f (%+.1f%%)",
+      static_cast<double>(point.activation_bytes) / kBytesPerMb,
+      MemoryError(point) * 100);
+}
+
+// "2", or "1+2" of spatial and temporal layers.
+std::string RecomputeText(const ProfilePoint& point) {
+  if (point.shapes.empty()) return absl::StrCat(point.recompute_layers);
+  return absl::StrCat(point.recompute_layers, "+",
+                      point.recompute_temporal_layers);
 }
 
 Row PointRow(const ProfilePoint& point) {
   const double measured = point.measured_ns();
   return {point.held_out ? "held out" : "fitted",
           absl::StrCat(point.layers),
-          absl::StrCat(point.recompute_layers),
+          RecomputeText(point),
           absl::StrCat(point.degree),
-          absl::StrJoin(point.lengths, "+"),
+          jobspec::FormatSizes(point, "+"),
           absl::StrFormat("%.2f", measured / kNsPerMs),
           absl::StrFormat("%.2f", point.predicted_ns / kNsPerMs),
           measured > 0
               ? absl::StrFormat("%+.1f%%",
                                 (point.predicted_ns / measured - 1) * 100)
-              : "-"};
+              : "-",
+          MemoryText(point)};
 }
 
 }  // namespace
@@ -134,11 +183,12 @@ Row PointRow(const ProfilePoint& point) {
 std::string FormatProfileReport(const jobspec::Profile& profile,
                                 ColourMode mode) {
   std::vector<Row> rows = {{"POINT", "LAYERS", "RECOMPUTED", "DEGREE",
-                            "LENGTHS", "MEASURED MS", "PREDICTED MS", "ERROR"}};
+                            "LENGTHS", "MEASURED MS", "PREDICTED MS", "ERROR",
+                            "MB (PREDICTED)"}};
   for (const ProfilePoint& point : profile.points) {
     rows.push_back(PointRow(point));
   }
-  const std::vector<Row> facts = {
+  std::vector<Row> facts = {
       {"Model:", profile.key.model},
       {"Device:", profile.key.device},
       {"Software:", profile.key.software},
@@ -147,6 +197,15 @@ std::string FormatProfileReport(const jobspec::Profile& profile,
        absl::StrFormat("%.1f%% of fitted, %.1f%% of held-out "
                        "points",
                        profile.fit_error * 100, profile.held_out_error * 100)}};
+  if (const ProfilePoint* const largest = LargestPoint(profile)) {
+    facts.push_back(
+        {"Memory:",
+         absl::StrFormat(
+             "%+.1f%% predicted of the %.2f MB of the largest "
+             "point",
+             MemoryError(*largest) * 100,
+             static_cast<double>(largest->activation_bytes) / kBytesPerMb)});
+  }
   return absl::StrCat(FormatTable(rows, mode), FormatTable(facts, mode));
 }
 

@@ -22,7 +22,9 @@ jobspec::Profile Example() {
                      .held_out = true,
                      .compute_ns = 3e6,
                      .collective_ns = 1e6,
-                     .predicted_ns = 5e6}};
+                     .predicted_ns = 5e6,
+                     .activation_bytes = 2'000'000,
+                     .predicted_bytes = 2'100'000}};
   return profile;
 }
 
@@ -30,8 +32,19 @@ TEST(ProfileReportTest, ShowsEveryPointWithItsError) {
   const std::string text = FormatProfileReport(Example(), ColourMode::kPlain);
   EXPECT_THAT(text, ContainsRegex("held out +2 +0 +2 +512.16 +4.00 +5.00 "
                                   "+.25.0%"));
-  EXPECT_THAT(text, AllOf(HasSubstr("4.2% of held-out"),
-                          HasSubstr("cpu X, threads 1")));
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("4.2% of held-out"), HasSubstr("cpu X, threads 1"),
+                  HasSubstr("2.00 (+5.0%)"),
+                  HasSubstr("+5.0% predicted of the 2.00 MB")));
+}
+
+TEST(ProfileReportTest, ClipsHaveTheirShapesAndBothKindsOfRecompute) {
+  jobspec::Profile profile = Example();
+  profile.points[0].lengths = {128, 1};
+  profile.points[0].shapes = {{8, 4, 4}, {1, 1, 1}};
+  profile.points[0].recompute_temporal_layers = 1;
+  EXPECT_THAT(FormatProfileReport(profile, ColourMode::kPlain),
+              ContainsRegex("held out +2 +0.1 +2 +8x4x4.1x1x1 +4.00"));
 }
 
 TEST(ProfileCommandTest, NeedsAJobOrAPreset) {

@@ -97,6 +97,23 @@ class VideoTest(unittest.TestCase):
                 step["predicted_activation_bytes"] /
                 step["peak_activation_bytes"], 1, delta=0.15, msg=str(step))
 
+    def test_a_job_plans_with_its_models_profile(self):
+        profile = self.folder / "profile.yaml"
+        small = ("--set", "memory.tokens_per_rank=512")
+        done = self.run_evenstep(
+            "profile", EXAMPLE / "job.yaml", "--ranks", 2, "--repeats", 1,
+            "--set", f"data.source=latents:{self.clips}", "--set",
+            "model.width=32", *small, "--out", profile, "-o", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        made = json.loads(done.stdout)
+        self.assertGreater(made["costs"]["spatial"]["linear_ns_per_token"], 0)
+        memory = made["memory"]
+        self.assertAlmostEqual(
+            memory["predicted_bytes"] / memory["largest_bytes"], 1, delta=0.15)
+        summary = self.train("profiled", "--costs", profile, *small)
+        for cost in ("micro_batch_fixed_ns", "collective"):
+            self.assertEqual(summary["costs"][cost], made["costs"][cost])
+
     def test_bad_video_jobs_say_what_is_wrong(self):
         for setting, sentence in {
                 "model.layers=3": "is odd",

@@ -1,10 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_PROFILE_FIT_PROFILE_H_
 #define EVENSTEP_WORKER_TRAINER_PROFILE_FIT_PROFILE_H_
 
-// Which micro-batches a profile measures, and from their times to costs of the
-// whole model. Two depths tell what a layer costs from what the rest costs, so
-// that a model is profiled with fewer layers than it has. With L layers, n of
-// them recomputed, S padded tokens and Q pairs on d ranks:
+// From the times of a profile's micro-batches (profile_points.h) to costs of
+// the whole model. Two depths tell what a layer costs from what the rest costs,
+// so that a model is profiled with fewer layers than it has. With L layers, n
+// of them recomputed, S padded tokens and Q pairs on d ranks:
 //
 //   compute    = f + g L + h S / d + (L + n / 3) (p S + q Q) / d
 //   collective = (2 L + n) calls alpha
@@ -14,7 +14,9 @@
 // and values (gamma; 2 calls), as the planner splits that degree. Where both
 // occur at one degree, the points do not tell beta from gamma: their sum is
 // right. f, g, h, p, q, alpha, beta(d) and gamma(d) are fitted by least squares
-// of relative errors, none below zero. Pure: no clock, no torch.
+// of relative errors, none below zero. Of a video model L / 2 layers are of
+// each kind, with n, Q and q of their own and one p; a degree that switches has
+// 1 call and beta. Pure: no clock, no torch.
 
 #include <cstdint>
 #include <vector>
@@ -24,23 +26,6 @@
 #include "planner/request.h"
 
 namespace evenstep::trainer {
-
-struct ProfileShape {
-  jobspec::ModelSpec model;
-  int64_t longest = 0;  // tokens of the longest document
-  int ranks = 1;
-  // Tokens of micro-batches: those of more than `longest` have several
-  // documents. 0: `longest`.
-  int64_t fullest = 0;
-  int64_t smallest = 16;
-};
-
-// The shallow and the deep model; one where the model has one layer.
-std::vector<int> ProfileDepths(const jobspec::ModelSpec& model);
-// Degrees above 1 that all of `ranks` ranks can run at once.
-std::vector<int> ProfileDegrees(const ProfileShape& shape);
-// Not measured yet; by depth, so that each model is built once.
-std::vector<jobspec::ProfilePoint> ProfilePoints(const ProfileShape& shape);
 
 // What a step costs beside its micro-batches, with a model of `layers` layers.
 struct StepFixedPoint {

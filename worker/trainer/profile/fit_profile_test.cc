@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/trainer/profile/profile_points.h"
 
 namespace evenstep::trainer {
 namespace {
 
 using jobspec::ProfilePoint;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 jobspec::ModelSpec Model(int layers) {
   jobspec::ModelSpec model;
   model.layers = layers;
@@ -40,68 +37,6 @@ void Time(std::vector<ProfilePoint>* points) {
   }
 }
 
-TEST(ProfilePointsTest, TwoDepthsSeveralLengthsDegreesAndRecompute) {
-  const auto points = ProfilePoints({Model(8), 4096, 2});
-  const auto has = [&](auto predicate) {
-    return std::any_of(points.begin(), points.end(), predicate);
-  };
-  EXPECT_THAT(ProfileDepths(Model(8)), ElementsAre(1, 3));
-  for (const int layers : {1, 3}) {
-    for (const int64_t length : {16, 64, 256, 1024, 4096}) {
-      EXPECT_TRUE(has([&](const ProfilePoint& p) {
-        return p.layers == layers && p.degree == 1 && !p.held_out &&
-               p.lengths == std::vector<int64_t>{length};
-      })) << layers
-          << " layers, " << length << " tokens";
-    }
-  }
-  EXPECT_TRUE(has([](const ProfilePoint& p) {
-    return p.recompute_layers == 3 && !p.held_out;
-  }));
-  EXPECT_TRUE(has([](const ProfilePoint& p) { return p.degree == 2; }));
-  EXPECT_TRUE(has([](const ProfilePoint& p) {
-    return p.held_out && p.lengths.size() > 1;
-  }));
-}
-
-TEST(ProfilePointsTest, AFilledMemoryIsMeasuredInDocuments) {
-  const auto points = ProfilePoints(
-      {.model = Model(8), .longest = 1000, .fullest = 4500, .smallest = 300});
-  std::vector<std::vector<int64_t>> shallow;
-  for (const ProfilePoint& p : points) {
-    if (p.layers == 1) shallow.push_back(p.lengths);
-    for (const int64_t length : p.lengths) EXPECT_LE(length, 1000);
-  }
-  const std::vector<int64_t> full = {1000, 1000, 1000, 1000, 500};
-  EXPECT_THAT(shallow, ElementsAre(full, ElementsAre(1000, 125)));
-  // Short documents, so that tokens and pairs of tokens are told apart.
-  EXPECT_TRUE(std::any_of(points.begin(), points.end(), [](const auto& p) {
-    return !p.held_out && p.lengths.size() == 73 && p.lengths[0] == 62;
-  }));
-}
-
-TEST(ProfilePointsTest, DegreesAreThoseOfTheHeadsAndTheRanks) {
-  EXPECT_THAT(ProfileDegrees({Model(2), 100, 4}), ElementsAre(2, 4));
-  EXPECT_THAT(ProfileDegrees({Model(2), 100, 1}), IsEmpty());
-  jobspec::ModelSpec odd = Model(2);
-  odd.heads = odd.kv_heads = 3;
-  odd.width = 66;
-  EXPECT_THAT(ProfileDegrees({odd, 100, 4}), IsEmpty());
-}
-
-TEST(ProfilePointsTest, NoPointIsLargerThanMemoryOrEmpty) {
-  for (const int64_t longest : {1, 2, 5, 33}) {
-    for (const ProfilePoint& point : ProfilePoints({Model(1), longest, 2})) {
-      int64_t tokens = 0;
-      for (const int64_t length : point.lengths) {
-        EXPECT_GE(length, 1);
-        tokens += length;
-      }
-      EXPECT_LE(tokens, std::max<int64_t>(3, longest));
-    }
-  }
-}
-
 TEST(FitProfileTest, ShallowModelsTellWhatADeepOneCosts) {
   const jobspec::ModelSpec model = Model(8);
   auto points = ProfilePoints({model, 4096, 2});
@@ -115,6 +50,68 @@ TEST(FitProfileTest, ShallowModelsTellWhatADeepOneCosts) {
   EXPECT_NEAR(fit.costs.collective_latency_ns, 1e5, 1);
   ASSERT_EQ(fit.costs.collective.size(), 1);
   EXPECT_EQ(fit.costs.collective[0].degree, 2);
+  EXPECT_NEAR(fit.costs.collective[0].ns_per_token, 8 * 40, 1e-2);
+  EXPECT_NEAR(fit.costs.step_fixed_ns, 5e6 + 8e6, 1);
+  EXPECT_LT(fit.fit_error, 1e-6);
+  EXPECT_LT(fit.held_out_error, 1e-6);
+}
+
+jobspec::ModelSpec VideoModel(int layers) {
+  jobspec::ModelSpec model = Model(layers);
+  model.kind = jobspec::ModelKind::kVideo;
+  model.channels = 3;
+  model.patch = 2;
+  return model;
+}
+
+// The same machine with clips that divide evenly among their ranks, or not: the
+// fullest rank counts.
+void TimeClips(std::vector<ProfilePoint>* points) {
+  for (ProfilePoint& point : *points) {
+    const int64_t d = point.degree;
+    const auto whole = [&](int64_t n) { return (n + d - 1) / d * d; };
+    double tokens = 0;
+    double spatial = 0;
+    double temporal = 0;
+    for (const data::ClipShape& clip : point.shapes) {
+      const int64_t frames = clip.frames;
+      const int64_t patches = clip.patches();
+      tokens += static_cast<double>(
+          std::max(whole(frames) * patches, frames * whole(patches)));
+      spatial += static_cast<double>(whole(frames) * patches * patches);
+      temporal += static_cast<double>(whole(patches) * frames * frames);
+    }
+    tokens = static_cast<double>(whole(static_cast<int64_t>(tokens)));
+    const double n = point.recompute_layers / 3.0;
+    const double m = point.recompute_temporal_layers / 3.0;
+    const double kind = point.layers / 2.0;
+    point.compute_ns =
+        3e5 + 2e5 * point.layers +
+        (700 * tokens + (2 * kind + n + m) * 900 * tokens +
+         (kind + n) * 0.5 * spatial + (kind + m) * 0.25 * temporal) /
+            static_cast<double>(d);
+    if (d == 1) continue;
+    const double passes = 2 * kind + 1.5 * (n + m);
+    point.collective_ns =
+        2 * passes * 1e5 + passes * tokens * 40 / static_cast<double>(d);
+  }
+}
+
+TEST(FitProfileTest, ClipsTellSpatialFromTemporalLayers) {
+  const jobspec::ModelSpec model = VideoModel(8);
+  auto points = ProfilePoints({model, 4096, 2});
+  TimeClips(&points);
+  const ProfileFit fit =
+      FitProfile(model, {{2, 5e6 + 2e6}, {4, 5e6 + 4e6}}, &points);
+  EXPECT_NEAR(fit.costs.micro_batch_fixed_ns, 3e5 + 8 * 2e5, 1e2);
+  EXPECT_NEAR(fit.costs.head_ns_per_token, 700, 1e-1);
+  EXPECT_NEAR(fit.costs.spatial.linear_ns_per_token, 4 * 900, 1e-1);
+  EXPECT_NEAR(fit.costs.temporal.linear_ns_per_token, 4 * 900, 1e-1);
+  EXPECT_NEAR(fit.costs.spatial.quadratic_ns_per_token2, 4 * 0.5, 1e-4);
+  EXPECT_NEAR(fit.costs.temporal.quadratic_ns_per_token2, 4 * 0.25, 1e-4);
+  EXPECT_EQ(fit.costs.linear_ns_per_token, 0);
+  EXPECT_NEAR(fit.costs.collective_latency_ns, 1e5, 1);
+  ASSERT_EQ(fit.costs.collective.size(), 1);
   EXPECT_NEAR(fit.costs.collective[0].ns_per_token, 8 * 40, 1e-2);
   EXPECT_NEAR(fit.costs.step_fixed_ns, 5e6 + 8e6, 1);
   EXPECT_LT(fit.fit_error, 1e-6);

@@ -42,12 +42,7 @@ absl::StatusOr<ClipPoint> MeasureClip(const ClipMeasureOptions& options,
   micro_batch.shapes = {shape};
   micro_batch.recompute_layers = options.recompute_layers[0];
   micro_batch.recompute_temporal_layers = options.recompute_layers[1];
-  auto clip = std::make_shared<data::Clip>();
-  clip->shape = shape;
-  clip->channels = options.patch_values;
-  clip->values.resize(shape.tokens() * options.patch_values);
-  data::SampleTokens sample;
-  sample.clip = std::move(clip);
+  const data::SampleTokens sample = MadeUpClip(shape, options.patch_values);
   EVENSTEP_ASSIGN_OR_RETURN(
       const double ns, MeasureMicroBatchNs(
                            micro_batch, [&sample](int64_t) { return sample; },
@@ -56,6 +51,16 @@ absl::StatusOr<ClipPoint> MeasureClip(const ClipMeasureOptions& options,
 }
 
 }  // namespace
+
+data::SampleTokens MadeUpClip(const ClipShape& shape, int64_t patch_values) {
+  auto clip = std::make_shared<data::Clip>();
+  clip->shape = shape;
+  clip->channels = patch_values;
+  clip->values.resize(shape.tokens() * patch_values);
+  data::SampleTokens sample;
+  sample.clip = std::move(clip);
+  return sample;
+}
 
 std::vector<ClipShape> MeasuredShapes(const ClipMeasureOptions& options) {
   const int64_t longest =

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "data/clip.h"
+#include "data/dataset.h"
 #include "planner/request.h"
 #include "worker/trainer/profile/measure_costs.h"
 
@@ -30,6 +31,10 @@ struct ClipMeasureOptions {
 // As MeasureCosts. Collective over the world.
 absl::StatusOr<planner::TimeModel> MeasureClipCosts(
     const ClipMeasureOptions& options, const MeasuredParts& parts);
+
+// A clip of zeros: what it shows does not change the cost.
+data::SampleTokens MadeUpClip(const data::ClipShape& shape,
+                              int64_t patch_values);
 
 // Distinct; none of more tokens than memory allows.
 std::vector<data::ClipShape> MeasuredShapes(const ClipMeasureOptions& options);

@@ -15,6 +15,7 @@
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/run_profile.h"
 
 namespace evenstep::trainer {
@@ -86,6 +87,7 @@ int ProfileMain(int argc, char** argv, const DeviceSupport* device) {
   table.AddCheck([&] { return Validate(mode); });
   if (const std::optional<int> code = table.Run(argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
+  CountTensorBytes();
   SetUpLogging(LogLevel::kInfo, LogFormat::kText, "profile");
   const absl::Status status = MeasureAndWrite(mode, device);
   if (status.ok()) return kExitFinished;

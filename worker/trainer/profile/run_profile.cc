@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "planner/costs/degrees.h"
+#include "planner/costs/memory_model.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
@@ -21,10 +22,13 @@
 #include "worker/trainer/loop/engine.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/model/catch_torch.h"
+#include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/fit_costs.h"
 #include "worker/trainer/profile/fit_profile.h"
+#include "worker/trainer/profile/measure_clip_costs.h"
 #include "worker/trainer/profile/measure_costs.h"
 #include "worker/trainer/profile/profile_key.h"
+#include "worker/trainer/profile/profile_points.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -42,6 +46,8 @@ constexpr int64_t kSmallestShareOnDevice = 16;
 struct RankTimes {
   std::vector<double> compute_ns;
   std::vector<double> collective_ns;
+  int64_t activation_bytes = 0;  // the most
+  int64_t own_tokens = 0;
 };
 
 // One rank's measurements, in the order of the points and of the depths.
@@ -50,6 +56,7 @@ struct RankResult {
   std::string device_name;
   std::vector<RankTimes> points;
   std::vector<StepFixedPoint> step_fixed;
+  TensorAccount account;  // ranks are threads: of its own tensors
 };
 
 TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
@@ -77,11 +84,21 @@ wire::PlannedMicroBatch MicroBatchOf(const ProfileRun& run,
   micro_batch.first_rank = rank / point.degree * point.degree;
   micro_batch.degree = point.degree;
   micro_batch.lengths = point.lengths;
+  micro_batch.shapes = point.shapes;
   micro_batch.recompute_layers = point.recompute_layers;
+  micro_batch.recompute_temporal_layers = point.recompute_temporal_layers;
   for (size_t i = 0; i < point.lengths.size(); ++i) {
     micro_batch.sample_ids.push_back(static_cast<int64_t>(i));
   }
   return micro_batch;
+}
+
+data::SampleTokens SampleOf(const ProfileRun& run, const ProfilePoint& point,
+                            int64_t id) {
+  const jobspec::ModelSpec& model = run.spec.model;
+  if (!model.is_video()) return MadeUpSample(point.lengths[id], model.vocab);
+  return MadeUpClip(point.shapes[id],
+                    int64_t{model.channels} * model.patch * model.patch);
 }
 
 absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
@@ -89,7 +106,7 @@ absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
                                        const Engine& engine) {
   const auto micro_batch = MicroBatchOf(run, point, engine.groups->rank());
   const SampleReader read = [&](int64_t id) {
-    return MadeUpSample(point.lengths[id], run.spec.model.vocab);
+    return SampleOf(run, point, id);
   };
   Communicator& world = engine.groups->world();
   RankTimes times;
@@ -108,6 +125,9 @@ absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
     }
     times.compute_ns.push_back(static_cast<double>(done.compute_ns));
     times.collective_ns.push_back(static_cast<double>(done.collective_ns));
+    times.activation_bytes =
+        std::max(times.activation_bytes, done.activation_bytes);
+    times.own_tokens = done.padded_tokens;
   }
   return times;
 }
@@ -189,6 +209,7 @@ absl::Status MeasureDepths(const ProfileRun& run,
 absl::Status MeasureRank(const ProfileRun& run,
                          const std::vector<ProfilePoint>& points, int rank,
                          Fabric* fabric, RankResult* result) {
+  const ScopedTensorAccount scope(&result->account);
   at::set_num_threads(kThreadsPerRank);
   EVENSTEP_RETURN_IF_ERROR(StartDevice(run, rank, result));
   EVENSTEP_ASSIGN_OR_RETURN(const auto factory, fabric->MakeFactory());
@@ -234,11 +255,30 @@ ProfileShape ShapeOf(const ProfileRun& run) {
   return shape;
 }
 
+// What the memory model says of a point.
+int64_t PredictedBytes(const ProfileRun& run, const ProfilePoint& point,
+                       int64_t own_tokens) {
+  jobspec::JobSpec spec = run.spec;
+  spec.model.layers = point.layers;
+  return planner::PredictBytes(
+      jobspec::ToPlanRequest(spec),
+      {point.recompute_layers, point.recompute_temporal_layers}, point.degree,
+      own_tokens * point.degree);
+}
+
 // Over the ranks of every repeat: the slowest computes the longest, and who
 // comes last waits for nobody. Over repeats: the median of computing, and the
-// least of collectives.
-void Combine(const std::vector<RankResult>& results, size_t index,
-             ProfilePoint* point) {
+// least of collectives. Of memory, the most.
+void Combine(const ProfileRun& run, const std::vector<RankResult>& results,
+             size_t index, ProfilePoint* point) {
+  for (const RankResult& result : results) {
+    point->activation_bytes = std::max(point->activation_bytes,
+                                       result.points[index].activation_bytes);
+  }
+  if (point->activation_bytes > 0) {
+    point->predicted_bytes =
+        PredictedBytes(run, *point, results[0].points[index].own_tokens);
+  }
   const size_t repeats = results[0].points[index].compute_ns.size();
   std::vector<double> compute;
   std::vector<double> collective;
@@ -268,7 +308,7 @@ absl::StatusOr<jobspec::Profile> RunProfile(const ProfileRun& run) {
   profile.key = LocalProfileKey(
       run.spec, {results[0].device, kThreadsPerRank, results[0].device_name});
   for (size_t i = 0; i < profile.points.size(); ++i) {
-    Combine(results, i, &profile.points[i]);
+    Combine(run, results, i, &profile.points[i]);
   }
   const ProfileFit fit =
       FitProfile(run.spec.model, results[0].step_fixed, &profile.points);

@@ -4,8 +4,8 @@
 // Measures a profile: the trainer's mode behind `evenstep profile`. Ranks are
 // threads of this process, one core or one device each, that talk over Gloo on
 // loopback (and NCCL), as a job's trainers on one node do; no agent and no
-// coordinator. Models have few layers and made-up tokens (fit_profile.h says
-// which). Every point is warmed up, then timed a few times.
+// coordinator. Models have few layers and made-up tokens (profile_points.h
+// says which). Every point is warmed up, then timed a few times.
 
 #include <functional>
 #include <string>

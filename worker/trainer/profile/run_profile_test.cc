@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/profile_key.h"
 
 namespace evenstep::trainer {
@@ -52,6 +53,49 @@ TEST(RunProfileTest, DegreesThatGatherHaveCostsOfTheirOwn) {
   EXPECT_GT(profile->costs.gather[0].ns_per_token +
                 static_cast<double>(profile->costs.collective_latency_ns),
             0);
+}
+
+// Before any tensor of the process.
+const bool kCounted = [] {
+  CountTensorBytes();
+  return true;
+}();
+
+TEST(RunProfileTest, BytesOfTheLargestPointAreAsPredicted) {
+  ASSERT_TRUE(kCounted);
+  ProfileRun run = SmallRun(2);
+  run.spec.model.width = 64;
+  run.spec.memory.tokens_per_rank = 512;
+  const auto profile = RunProfile(run);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  for (const jobspec::ProfilePoint& point : profile->points) {
+    EXPECT_GT(point.activation_bytes, 0);
+    if (point.lengths != std::vector<int64_t>{512}) continue;
+    EXPECT_NEAR(static_cast<double>(point.predicted_bytes) /
+                    static_cast<double>(point.activation_bytes),
+                1, 0.15);
+  }
+}
+
+TEST(RunProfileTest, ClipsAreTimedWithCostsOfEitherKindOfLayer) {
+  ProfileRun run = SmallRun(2);
+  run.spec.model.kind = jobspec::ModelKind::kVideo;
+  run.spec.model.channels = 3;
+  run.spec.memory.tokens_per_rank = 256;
+  const auto profile = RunProfile(run);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_GT(profile->points.size(), 10);
+  for (const jobspec::ProfilePoint& point : profile->points) {
+    EXPECT_GT(point.compute_ns, 0);
+    EXPECT_EQ(point.collective_ns > 0, point.degree > 1);
+    EXPECT_GT(point.predicted_bytes, 0);
+  }
+  EXPECT_GT(profile->costs.spatial.linear_ns_per_token, 0);
+  EXPECT_EQ(profile->costs.spatial.linear_ns_per_token,
+            profile->costs.temporal.linear_ns_per_token);
+  EXPECT_EQ(profile->costs.linear_ns_per_token, 0);
+  ASSERT_EQ(profile->costs.collective.size(), 1u);
+  EXPECT_TRUE(jobspec::ValidateCosts(profile->costs).ok());
 }
 
 TEST(RunProfileTest, OneRankHasNoCollectives) {

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/cli/data_report.h"
 #include "client/cli/job_source.h"
+#include "data/latents_dataset.h"
 #include "data/megatron_writer.h"
 #include "data/source_kind.h"
 #include "data/tokenizer.h"
@@ -17,6 +20,8 @@
 
 namespace evenstep::cli {
 namespace {
+
+constexpr absl::string_view kLatents = "latents:";
 
 using data::Dataset;
 using data::DatasetOptions;
@@ -42,6 +47,13 @@ absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
   }
   if (!command.tokenizer.empty()) rules.tokenizer = command.tokenizer;
   if (command.max_length > 0) rules.max_length = command.max_length;
+  if (command.patch > 0) {
+    if (!absl::StartsWith(rules.source, kLatents)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--patch is of ", kLatents, "PATH, not of ", rules.source));
+    }
+    rules.patch = command.patch;
+  }
   return rules;
 }
 
@@ -116,6 +128,11 @@ void AddInspectDataFlags(CLI::App* app, InspectDataCommand* command) {
                   "Longest sample of the job, in tokens")
       ->check(CLI::Range(int64_t{1}, planner::kMaxLengthTokens).description(""))
       ->type_name("TOKENS");
+  app->add_option("--patch", command->patch,
+                  "Of latents: a token is this many latent pixels high and "
+                  "wide (1, or the job's)")
+      ->check(CLI::Range(1, data::kMaxPatch).description(""))
+      ->type_name("N");
 }
 
 void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {

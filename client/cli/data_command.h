@@ -22,6 +22,7 @@ struct InspectDataCommand {
   std::string what;  // a source, or a job file
   std::string tokenizer;
   int64_t max_length = 0;  // 0: the job file's; none for a source
+  int patch = 0;           // of latents; 0: the job file's; 1 for a source
 };
 
 struct TokenizeDataCommand {

@@ -45,6 +45,27 @@ TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
                            HasSubstr("1 bad samples")));
 }
 
+TEST_F(DataCommandTest, InspectCutsLatentsByThePatch) {
+  ASSERT_EQ(Run({"data", "make-latents", folder_ + "/clips", "--clips", "4"}),
+            0);
+  const std::string latents = "latents:" + folder_ + "/clips";
+  EXPECT_EQ(Run({"data", "inspect", latents, "-o", "json"}), 0);
+  const Json pixels = Json::parse(out());
+  EXPECT_EQ(pixels["patch"], 1);
+  EXPECT_EQ(Run({"data", "inspect", latents, "--patch", "2", "-o", "json"}), 0);
+  const Json patches = Json::parse(out());
+  EXPECT_EQ(patches["patch"], 2);
+  EXPECT_EQ(4 * patches["tokens"].get<int64_t>(), pixels["tokens"]);
+  std::ofstream(job_file_) << "name: a\nmodel: {kind: video, channels: 3, "
+                              "patch: 2}\ndata: {source: \"latents:clips\"}\n";
+  EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["tokens"], patches["tokens"]);
+  EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
+  EXPECT_THAT(out(), HasSubstr("patches of 2 x 2 latent pixels, "));
+  EXPECT_EQ(Run({"data", "inspect", source(), "--patch", "2"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--patch is of latents:PATH"));
+}
+
 TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
   std::ofstream(job_file_) << "name: a\ndata:\n  source: text:documents\n"
                               "  max_length: 4\n  on_too_long: truncate\n";

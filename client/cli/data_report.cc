@@ -97,6 +97,15 @@ std::string TooLongText(const DataReport& report) {
   return count;
 }
 
+// "8x6x6 patches of 2 x 2 latent pixels, "; nothing of text.
+std::string ClipText(const DataReport& report) {
+  if (report.patch == 0) return "";
+  const data::ClipShape& clip = report.longest_clip;
+  return absl::StrCat(clip.frames, "x", clip.height, "x", clip.width,
+                      " patches of ", report.patch, " x ", report.patch,
+                      " latent pixels, ");
+}
+
 std::string BadText(const DataReport& report) {
   const bool fails = report.max_length > 0 && report.num_bad > 0 &&
                      report.on_bad_sample == data::OnBadSample::kFail;
@@ -137,6 +146,8 @@ DataReport MakeDataReport(const data::Dataset& dataset,
   FillGaps(&report.histogram);
   if (longest < 0) return report;
   report.longest_name = dataset.Name(longest);
+  report.longest_clip = dataset.Shape(longest);
+  if (report.longest_clip.frames > 0) report.patch = rules.patch;
   const auto middle = lengths.begin() + (lengths.size() - 1) / 2;
   std::nth_element(lengths.begin(), middle, lengths.end());
   report.median = *middle;
@@ -148,8 +159,8 @@ std::string FormatDataReport(const DataReport& report, int columns) {
       report.source, ": ", report.num_samples, " samples, ", report.num_tokens,
       " tokens, ", report.num_trained, " of them trained (",
       Share(report.num_trained, report.num_tokens), ")\nmedian ", report.median,
-      ", longest ", report.longest, " tokens: ", report.longest_name, "\n\n",
-      Histogram(report, columns), "\n");
+      ", longest ", report.longest, " tokens: ", ClipText(report),
+      report.longest_name, "\n\n", Histogram(report, columns), "\n");
   if (report.max_length > 0) absl::StrAppend(&text, TooLongText(report), "\n");
   absl::StrAppend(&text, BadText(report), "\n");
   if (report.num_masked > 0) {
@@ -177,17 +188,19 @@ Json ToJson(const DataReport& report) {
              {"too_long", report.num_too_long},
              {"tokens_cut", report.tokens_cut}};
   }
-  return {{"source", report.source},
-          {"samples", report.num_samples},
-          {"bad", report.num_bad},
-          {"tokens", report.num_tokens},
-          {"trained_tokens", report.num_trained},
-          {"samples_without_trained_tokens", report.num_masked},
-          {"median", report.median},
-          {"longest", report.longest},
-          {"longest_name", report.longest_name},
-          {"histogram", histogram},
-          {"rules", rules}};
+  Json json = {{"source", report.source},
+               {"samples", report.num_samples},
+               {"bad", report.num_bad},
+               {"tokens", report.num_tokens},
+               {"trained_tokens", report.num_trained},
+               {"samples_without_trained_tokens", report.num_masked},
+               {"median", report.median},
+               {"longest", report.longest},
+               {"longest_name", report.longest_name},
+               {"histogram", histogram},
+               {"rules", rules}};
+  if (report.patch > 0) json["patch"] = report.patch;
+  return json;
 }
 
 }  // namespace evenstep::cli

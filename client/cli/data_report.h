@@ -31,6 +31,8 @@ struct DataReport {
   int64_t num_masked = 0;   // samples without any
   int64_t longest = 0;
   std::string longest_name;
+  int patch = 0;  // of clips: a token's side in latent pixels; 0: no clips
+  data::ClipShape longest_clip;
   int64_t median = 0;
   std::vector<LengthBucket> histogram;  // by powers of two, ascending
   // The job's rules; max_length of 0: none were given.

@@ -131,13 +131,13 @@ absl::StatusOr<Planned> PlanAll(Environment& environment,
   options.num_threads = command.num_threads;
   options.batch = command.batch;
   options.seed = command.lengths.seed;
-  EVENSTEP_ASSIGN_OR_RETURN(const planner::PublishedCosts costs,
-                            plan::LoadCosts(command.setup.costs));
   plan::LengthSource source = command.lengths;
   source.max_length = command.setup.max_length;
   source.input = environment.in;
   EVENSTEP_ASSIGN_OR_RETURN(const plan::StepLengths lengths,
                             plan::ReadStepLengths(source));
+  EVENSTEP_ASSIGN_OR_RETURN(const planner::PublishedCosts costs,
+                            plan::LoadCostsFor(command.setup, lengths));
   EVENSTEP_ASSIGN_OR_RETURN(
       const planner::PlanRequest request,
       plan::BuildRequest(command.setup, costs, lengths.samples));

@@ -51,6 +51,17 @@ TEST(PlanCommandTest, ATableComparesAllPolicies) {
   }
 }
 
+TEST(PlanCommandTest, ClipsArePlannedWithCostsOfVideo) {
+  const Answer answer =
+      Type({"--lengths", "-", "--gpus", "4"}, "16x8x8\n1x16x16\n");
+  EXPECT_EQ(answer.code, kExitOk) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("h200-5b-2d"));
+  const Answer text = Type(
+      {"--lengths", "-", "--gpus", "4", "--costs", "h200-5b-1d"}, "16x8x8\n");
+  EXPECT_EQ(text.code, kExitUsage);
+  EXPECT_THAT(text.err, HasSubstr("--costs h200-5b-1d are of a text model"));
+}
+
 TEST(PlanCommandTest, JsonIsTheSameForAnyNumberOfThreads) {
   auto json = [](const std::string& threads) {
     const Answer answer = Type(
@@ -259,6 +270,7 @@ TEST(PlanCommandTest, WrongWordsAreUsageErrors) {
            {{"--gpus", "16", "--gpus-per-node", "7,8"}, "= 15 GPUs, not 16"},
            {{"--data", "text:."}, "not both"},
            {{"--threads", "0"}, "0 threads"},
+           {{"--patch", "2"}, "a patch of 2 is of latents:"},
            {{"--simulate-noise", "-1"}, "--simulate-noise is -1"},
            {{"--simulate-slow-network", "0.5"}, "--simulate-slow-network is"},
            {{"--seed", "-1"}, "-1; at least 0"},

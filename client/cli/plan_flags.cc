@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/parse_value.h"
 #include "client/cli/plan_command.h"
+#include "data/latents_dataset.h"
 
 namespace evenstep::cli {
 namespace {
@@ -87,6 +88,11 @@ void AddLengthFlags(CLI::App* app, PlanCommand* command) {
   app->add_option("--data", command->lengths.data,
                   "Or a data set, as in a job file; its first step is planned")
       ->type_name("SPEC");
+  app->add_option("--patch", command->lengths.patch,
+                  "Of latents: data: a token is this many latent pixels high "
+                  "and wide (1)")
+      ->check(CLI::Range(1, data::kMaxPatch).description(""))
+      ->type_name("N");
   app->add_option("--samples", command->lengths.num_samples,
                   "Samples of the step (all of a file; 512 of others)")
       ->check(AtLeastOne("samples"))
@@ -113,7 +119,8 @@ void AddClusterFlags(CLI::App* app, PlanSetup* setup) {
 void AddModelFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--costs", setup->costs,
                   "Costs: a built-in model, or a cost file (" +
-                      std::string(plan::kDefaultCosts) + ")")
+                      std::string(plan::kDefaultCosts) + ", of clips " +
+                      plan::kDefaultVideoCosts + ")")
       ->type_name("NAME|FILE");
   app->add_option("--tokens-per-gpu", setup->tokens_per_gpu,
                   "Tokens that a GPU holds with nothing recomputed, instead of "

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/atomic_file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
@@ -20,6 +22,7 @@ namespace {
 
 using data::LengthDraw;
 
+constexpr absl::string_view kLatents = "latents:";
 constexpr int64_t kMaxLengthFileBytes = data::kMaxLengthListBytes;
 static_assert(data::kMaxListedLength == planner::kMaxLengthTokens,
               "a listed length can be planned");
@@ -72,6 +75,9 @@ absl::StatusOr<StepLengths> FromFile(const LengthSource& source) {
                              " lengths");
     step.samples.resize(source.num_samples);
   }
+  for (const LengthDraw& sample : step.samples) {
+    step.has_clips |= sample.frames > 0;
+  }
   return step;
 }
 
@@ -96,6 +102,7 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
       source.max_length > 0 ? source.max_length : planner::kMaxLengthTokens;
   options.on_too_long = data::OnTooLong::kSkip;
   options.on_bad_sample = data::OnBadSample::kSkip;
+  options.patch = source.patch;
   const absl::StatusOr<std::unique_ptr<data::Dataset>> opened =
       data::OpenDataset(options);
   if (!opened.ok()) {
@@ -108,7 +115,11 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
   StepLengths step;
   step.origin = absl::StrCat(source.data, ", seed ", source.seed);
   for (int64_t id : sampler.SampleIds(0)) {
-    step.samples.push_back({dataset->Length(sampler.Document(id)), 0, 0, 0});
+    const int64_t document = sampler.Document(id);
+    const data::ClipShape shape = dataset->Shape(document);
+    step.samples.push_back(
+        {dataset->Length(document), shape.frames, shape.height, shape.width});
+    step.has_clips |= shape.frames > 0;
   }
   if (summary.num_too_long > 0 || summary.num_bad > 0) {
     step.note = absl::StrCat(summary.num_too_long, " documents longer than ",
@@ -133,6 +144,10 @@ absl::StatusOr<StepLengths> ReadStepLengths(const LengthSource& source) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.num_samples, " samples were asked for; at most ",
                      planner::kMaxSamples));
+  }
+  if (source.patch != 1 && !absl::StartsWith(source.data, kLatents)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a patch of ", source.patch, " is of ", kLatents, " data"));
   }
   if (!source.data.empty()) return FromData(source);
   if (data::IsLengthLaw(source.lengths)) return FromLaw(source);

@@ -7,7 +7,7 @@
 //
 // A file has one sample a line: a number of tokens, or frames x height x width
 // in patches for video, such as 30x45x80. Blank lines are skipped, and what
-// follows a #.
+// follows a #. Clips of `latents:` data keep their frames too.
 
 #include <cstdint>
 #include <istream>
@@ -25,6 +25,7 @@ struct LengthSource {
   int64_t num_samples = 0;  // 0: all of a file; kDefaultSamples of the others
   uint64_t seed = 1;
   int64_t max_length = 0;         // of a data set: longer ones are skipped
+  int patch = 1;                  // of latents: a token's side in pixels
   std::istream* input = nullptr;  // what "-" reads
 };
 inline constexpr int64_t kDefaultSamples = 512;
@@ -32,6 +33,8 @@ inline constexpr int64_t kDefaultSamples = 512;
 struct StepLengths {
   std::string origin;  // for people: "lengths.txt", "law wikipedia, seed 1"
   std::vector<data::LengthDraw> samples;
+  // Some are clips of a data set or a file. A law's sizes serve either model.
+  bool has_clips = false;
   std::string note;  // what was left out, if anything
 };
 

@@ -9,6 +9,9 @@
 #include <sstream>
 #include <string>
 
+#include "base/testing/temp_folder.h"
+#include "data/moving_latents.h"
+
 namespace evenstep::plan {
 namespace {
 
@@ -49,6 +52,7 @@ TEST(LengthSourceTest, StandardInputHasALengthALine) {
   EXPECT_THAT(LengthsOf(*step), ElementsAre(128, 2048, 24));
   EXPECT_EQ(step->samples[2], (data::LengthDraw{24, 2, 3, 4}));
   EXPECT_EQ(step->origin, "standard input");
+  EXPECT_TRUE(step->has_clips);
 }
 
 TEST(LengthSourceTest, ABadLineIsNamedWithItsNumber) {
@@ -98,6 +102,28 @@ TEST(LengthSourceTest, ADataSetGivesTheFirstStepOfAJob) {
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_THAT(LengthsOf(*step), ElementsAre(5, 5, 5, 5));
   EXPECT_THAT(step->note, HasSubstr("1 documents longer than 50"));
+}
+
+TEST(LengthSourceTest, LatentsKeepTheirFramesAndAreCutByThePatch) {
+  const TempFolder folder;
+  ASSERT_TRUE(data::WriteMovingLatents(folder.path(), {.clips = 8}).ok());
+  LengthSource source;
+  source.data = "latents:" + folder.path();
+  source.num_samples = 8;
+  const auto pixels = ReadStepLengths(source);
+  ASSERT_TRUE(pixels.ok()) << pixels.status();
+  EXPECT_TRUE(pixels->has_clips);
+  source.patch = 2;
+  const auto patches = ReadStepLengths(source);
+  ASSERT_TRUE(patches.ok()) << patches.status();
+  for (int i = 0; i < 8; ++i) {
+    const data::LengthDraw& clip = patches->samples[i];
+    EXPECT_EQ(clip.length, clip.frames * clip.height * clip.width);
+    EXPECT_EQ(pixels->samples[i].frames, clip.frames);
+    EXPECT_EQ(pixels->samples[i].length, 4 * clip.length);
+  }
+  source.data = "text:" + folder.path();
+  EXPECT_THAT(ErrorOf(source), HasSubstr("a patch of 2 is of latents:"));
 }
 
 TEST(LengthSourceTest, OneSourceIsNeededAndNotTwo) {

@@ -176,7 +176,8 @@ std::string NoteOn(const PlanRequest& request) {
       " of the ", num_ranks, " GPUs, so every sample runs on one GPU alone");
 }
 
-absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs) {
+absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& name) {
+  const std::string costs = name.empty() ? kDefaultCosts : name;
   auto published = planner::FindPublishedCosts(costs);
   if (published.ok()) return published;
   const absl::StatusOr<std::string> text =
@@ -192,6 +193,20 @@ absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs) {
   if (parsed.name.empty()) parsed.name = costs;
   if (parsed.source.empty()) parsed.source = "a file";
   return parsed;
+}
+
+absl::StatusOr<planner::PublishedCosts> LoadCostsFor(
+    const PlanSetup& setup, const StepLengths& lengths) {
+  const bool by_clips = setup.costs.empty() && lengths.has_clips;
+  EVENSTEP_ASSIGN_OR_RETURN(
+      planner::PublishedCosts costs,
+      LoadCosts(by_clips ? kDefaultVideoCosts : setup.costs));
+  if (!lengths.has_clips || costs.model.is_video()) return costs;
+  return absl::InvalidArgumentError(absl::StrCat(
+      lengths.origin, " has clips, and --costs ", costs.name,
+      " are of a text model, which knows no frames; name a video model, such "
+      "as --costs ",
+      kDefaultVideoCosts));
 }
 
 absl::StatusOr<std::vector<int>> NodesOf(const PlanSetup& setup) {

@@ -18,6 +18,7 @@
 namespace evenstep::plan {
 
 inline constexpr char kDefaultCosts[] = "h200-5b-1d";
+inline constexpr char kDefaultVideoCosts[] = "h200-5b-2d";  // of clips
 inline constexpr int kDefaultGpusPerNode = 8;
 
 // fixed: the same number of layers everywhere. plan: none, all, and steps in
@@ -30,7 +31,7 @@ struct PlanSetup {
   // One number for all nodes (the last may hold fewer), or one per node.
   // Empty: kDefaultGpusPerNode.
   std::vector<int> gpus_per_node;
-  std::string costs = kDefaultCosts;  // a built-in model, or a file
+  std::string costs;  // a built-in model, or a file; empty: kDefaultCosts
   // Tokens that a GPU holds with nothing recomputed. 0: what the costs say.
   int64_t tokens_per_gpu = 0;
   double micro_batch_fixed_ms = -1;  // below 0: what the costs say
@@ -45,9 +46,13 @@ struct PlanSetup {
   std::map<int, double> rank_speed;  // 1 is nominal; ranks left out are
 };
 
-// A built-in model by name, or a cost file. INVALID_ARGUMENT names the built-in
-// ones.
+// A built-in model by name, or a cost file; kDefaultCosts if empty.
+// INVALID_ARGUMENT names the built-in ones.
 absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs);
+// The costs of a setup for these lengths: clips have a default of their own,
+// and are INVALID_ARGUMENT for a text model, which would take them for text.
+absl::StatusOr<planner::PublishedCosts> LoadCostsFor(
+    const PlanSetup& setup, const StepLengths& lengths);
 
 // Ranks per node. INVALID_ARGUMENT with the numbers that do not fit together.
 absl::StatusOr<std::vector<int>> NodesOf(const PlanSetup& setup);

@@ -195,6 +195,22 @@ TEST(PlanSetupTest, VideoSamplesReachAVideoModelAndTheirTokensATextModel) {
   EXPECT_THAT(no_frames.status().message(), HasSubstr("frames"));
 }
 
+TEST(PlanSetupTest, ClipsAreNotPlannedAsText) {
+  StepLengths lengths;
+  lengths.origin = "clips.txt";
+  PlanSetup setup;
+  EXPECT_EQ(LoadCostsFor(setup, lengths)->name, kDefaultCosts);
+  lengths.has_clips = true;
+  EXPECT_EQ(LoadCostsFor(setup, lengths)->name, kDefaultVideoCosts);
+  setup.costs = "h200-1.2b-2d";
+  EXPECT_EQ(LoadCostsFor(setup, lengths)->name, setup.costs);
+  setup.costs = "h200-1.2b-1d";
+  const auto text = LoadCostsFor(setup, lengths);
+  EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(text.status().message()),
+              HasSubstr("clips.txt has clips, and --costs h200-1.2b-1d"));
+}
+
 TEST(PlanSetupTest, UnknownCostsNameTheKnownOnes) {
   const auto costs = LoadCosts("h100");
   EXPECT_EQ(costs.status().code(), absl::StatusCode::kInvalidArgument);

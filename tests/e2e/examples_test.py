@@ -147,6 +147,8 @@ class ExamplesTest(unittest.TestCase):
     def test_every_data_command_of_the_documents_runs(self):
         write_job(self.folder / "job.yaml", self.folder / "notes")
         shutil.copy(MODEL, self.folder / "m.model")
+        made = self.run_shell("evenstep data make-latents clips --clips 8")
+        self.assertEqual(made.returncode, 0, made.stderr)
         page = (ROOT / "docs/data.md").read_text()
         commands = re.findall(r"^    (evenstep data .*?)(?: +#.*)?$", page,
                               re.MULTILINE)

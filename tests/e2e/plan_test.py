@@ -48,6 +48,8 @@ class PlanTest(unittest.TestCase):
         text = "".join(f"{length}\n" for length in LENGTHS)
         (self.folder / "lengths.txt").write_text(text)
         write_documents(self.folder / "notes")
+        made = self.run_shell("evenstep data make-latents clips --clips 8")
+        self.assertEqual(made.returncode, 0, made.stderr)
 
     def run_shell(self, command):
         environment = dict(os.environ, HOME=str(self.folder),

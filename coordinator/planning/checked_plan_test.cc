@@ -13,7 +13,10 @@
 namespace evenstep::coordinator {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 PlanWork Work(planner::Policy policy) {
   PlanWork work;
@@ -58,6 +61,43 @@ TEST(CheckedPlanTest, APlanSaysWithWhatItCanBeMadeAgain) {
   const PlanOutcome same = MakeCheckedPlan(again, RealPlanner(), RealClock());
   ASSERT_TRUE(same.plan.ok()) << same.plan.status();
   EXPECT_EQ(same.plan->SerializeAsString(), outcome.plan->SerializeAsString());
+}
+
+// 40 steps of uneven lengths, planned on a pool; plans as bytes, by step.
+std::vector<std::string> PlanFortySteps(int num_threads) {
+  constexpr int kSteps = 40;
+  std::vector<std::string> plans(kSteps);
+  absl::BlockingCounter left(kSteps);
+  PlannerPool pool(num_threads);
+  for (int step = 0; step < kSteps; ++step) {
+    pool.Run([&plans, &left, step] {
+      PlanWork work = Work(static_cast<planner::Policy>(step % 8));
+      work.step = step;
+      work.request.cluster.ranks_per_node = {4, 4};
+      work.request.model.heads = work.request.model.kv_heads = 8;
+      work.request.samples.clear();
+      for (int64_t i = 0; i < 48; ++i) {
+        const int64_t length =
+            1 + (i * i * 31 + step * 17) % (i % 9 == 0 ? 400 : 90);
+        work.request.samples.push_back({i, length, length});
+      }
+      work.request.run.max_length = 400;
+      work.request.time.quadratic_ns_per_token2 = 0.5;
+      const PlanOutcome outcome =
+          MakeCheckedPlan(work, RealPlanner(), RealClock());
+      if (outcome.plan.ok()) plans[step] = outcome.plan->SerializeAsString();
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  return plans;
+}
+
+// Determinism 37: neither threads nor the order in which they come matter.
+TEST(CheckedPlanTest, OneThreadAndSixteenMakeTheSamePlans) {
+  const std::vector<std::string> one = PlanFortySteps(1);
+  EXPECT_THAT(one, Each(Not(IsEmpty())));
+  EXPECT_EQ(one, PlanFortySteps(16));
 }
 
 TEST(CheckedPlanTest, TheShareOfRecomputedLayersIsSaid) {

@@ -92,15 +92,10 @@ void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
   int32_t highest_degree = 0;
   for (const v1::MicroBatch& micro_batch : plan.micro_batches()) {
     highest_degree = std::max(highest_degree, micro_batch.degree());
-    int64_t tokens = 0;
-    for (int64_t length : micro_batch.lengths()) tokens += length;
-    const int64_t degree = micro_batch.degree();
-    figures->tokens += tokens;
-    figures->padded_tokens += (tokens + degree - 1) / degree * degree;
+    for (int64_t length : micro_batch.lengths()) figures->tokens += length;
   }
   summary.set_predicted_seconds(plan.predicted_step_ns() / kNsPerSecond);
   summary.set_predicted_imbalance(plan.predicted_imbalance());
-  summary.set_padding_ratio(plan.padding_ratio());
   summary.set_policy(plan.policy());
   summary.set_recompute_ratio(plan.recompute_ratio());
   summary.set_predicted_activation_bytes(plan.predicted_activation_bytes());
@@ -124,6 +119,7 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
     peak_bytes = std::max(peak_bytes, report.peak_tensor_bytes());
     activation_bytes =
         std::max(activation_bytes, report.peak_activation_bytes());
+    figures->padded_tokens += report.padded_tokens();
   }
   const double world = static_cast<double>(reports.size());
   v1::StepSummary& summary = figures->summary;
@@ -151,6 +147,14 @@ void AddGroupFigures(const std::vector<v1::StepReport>& reports,
   summary->set_groups_live(live);
   summary->set_groups_opened(opened);
   summary->set_group_opening_seconds(slowest_ns / kNsPerSecond);
+}
+
+absl::Status CheckPadding(const v1::StepPlan& plan,
+                          const StepFigures& figures) {
+  if (figures.padded_tokens >= figures.tokens) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "step ", plan.step(), ": ranks worked on ", figures.padded_tokens,
+      " tokens, padding included, where ", "the plan has ", figures.tokens));
 }
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
@@ -193,6 +197,9 @@ absl::StatusOr<StepFigures> SummariseStep(
   AddPlanFigures(plan, &figures);
   AddMeasuredFigures(reports, &figures);
   AddGroupFigures(reports, &summary);
+  EVENSTEP_RETURN_IF_ERROR(CheckPadding(plan, figures));
+  const auto padded = static_cast<double>(figures.padded_tokens);
+  summary.set_padding_ratio(Ratio(padded - figures.tokens, padded));
   return figures;
 }
 

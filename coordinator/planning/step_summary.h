@@ -39,7 +39,8 @@ struct StepFigures {
 };
 
 // One checked report of each rank, at the rank's index. INVALID_ARGUMENT when
-// ranks disagree on what must be identical (loss, trained tokens).
+// ranks disagree on what must be identical (loss, trained tokens), or worked on
+// fewer tokens than the plan has.
 absl::StatusOr<StepFigures> SummariseStep(
     const v1::StepPlan& plan, const std::vector<v1::StepReport>& reports);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,7 +32,6 @@ v1::StepPlan Plan() {
   plan.set_predicted_step_ns(900);
   plan.set_lower_bound_ns(800);
   plan.set_predicted_imbalance(0.25);
-  plan.set_padding_ratio(1.0 / 12);
   plan.set_policy("even");
   return plan;
 }
@@ -58,6 +58,7 @@ v1::StepReport Report(int rank, int64_t shared_ns, int64_t reduction_ns) {
   report.set_gate_ns(10);
   report.set_cpu_ns(rank == 0 ? 700 : 500);
   report.set_plan_lead(rank == 0 ? 3 : 2);
+  report.set_padded_tokens(rank == 0 ? 8 : 4);
   return report;
 }
 
@@ -108,6 +109,30 @@ TEST(StepSummaryTest, PlanFiguresAreThePlans) {
   EXPECT_EQ(figures->summary.policy(), "even");
   EXPECT_EQ(figures->tokens, 11);
   EXPECT_EQ(figures->padded_tokens, 12);
+}
+
+// Zigzag shards pad each document to twice the degree, so only the ranks know:
+// 698 tokens on 4 of them are 704, not 700.
+TEST(StepSummaryTest, PaddedTokensAreThoseThatRanksWorkedOn) {
+  v1::StepPlan plan;
+  plan.set_world(4);
+  AddMicroBatch(plan, 0, 4, 698);
+  std::vector<v1::StepReport> reports(4);
+  for (v1::StepReport& report : reports) report.set_padded_tokens(176);
+  const auto figures = SummariseStep(plan, reports);
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  EXPECT_EQ(figures->tokens, 698);
+  EXPECT_EQ(figures->padded_tokens, 704);
+  EXPECT_DOUBLE_EQ(figures->summary.padding_ratio(), 6.0 / 704);
+}
+
+TEST(StepSummaryTest, RanksThatLeftTokensOutAreRefused) {
+  v1::StepReport other = Report(1, 40, 30);
+  other.set_padded_tokens(2);
+  const auto figures = SummariseStep(Plan(), {Report(0, 40, 30), other});
+  EXPECT_THAT(figures.status().message(),
+              HasSubstr("ranks worked on 10 tokens, padding included, where "
+                        "the plan has 11"));
 }
 
 TEST(StepSummaryTest, RanksThatDisagreeOnTheLossAreNamed) {

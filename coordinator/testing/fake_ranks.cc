@@ -89,6 +89,12 @@ v1::AgentMessage Started(const v1::AttemptId& id, int rank) {
   return message;
 }
 
+int64_t TokensOfRank(const v1::MicroBatch& micro_batch) {
+  int64_t tokens = 0;
+  for (const int64_t length : micro_batch.lengths()) tokens += length;
+  return (tokens + micro_batch.degree() - 1) / micro_batch.degree();
+}
+
 v1::AgentMessage Step(const v1::AttemptId& id, int rank,
                       const v1::StepPlan& plan) {
   v1::AgentMessage message;
@@ -97,6 +103,7 @@ v1::AgentMessage Step(const v1::AttemptId& id, int rank,
   report->set_generation(id.generation());
   report->set_step(plan.step());
   report->set_rank(rank);
+  int64_t padded_tokens = 0;
   for (int i = 0; i < plan.micro_batches_size(); ++i) {
     const v1::MicroBatch& micro_batch = plan.micro_batches(i);
     if (rank < micro_batch.first_rank() ||
@@ -104,7 +111,9 @@ v1::AgentMessage Step(const v1::AttemptId& id, int rank,
       continue;
     }
     report->add_micro_batches()->set_index(i);
+    padded_tokens += TokensOfRank(micro_batch);
   }
+  report->set_padded_tokens(padded_tokens);
   report->set_step_ns(1000000);
   report->set_gate_ns(5000);
   report->set_loss(5.0 - 0.1 * static_cast<double>(plan.step()));

@@ -27,6 +27,9 @@ function(evenstep_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
+  if(EVENSTEP_SANITIZE) # which makes code several times slower
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 10")
+  endif()
   add_executable(${name} ${arg_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            ${CMAKE_BINARY_DIR}/tests)

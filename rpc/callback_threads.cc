@@ -32,7 +32,8 @@ Keeper* MakeKeeper() {
 }  // namespace
 
 void KeepCallbackThreads() {
-  [[maybe_unused]] static Keeper* const kept = MakeKeeper();
+  // Used: what no variable points to would be a leak.
+  [[gnu::used]] static Keeper* const kept = MakeKeeper();
 }
 
 }  // namespace evenstep::rpc

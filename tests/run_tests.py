@@ -36,12 +36,14 @@ class Counts:
                 self.passed += 1
 
 
-def run_ctest(build, label, jobs, junit):
-    command = ["ctest", "--test-dir", str(build), "-j", str(jobs),
-               "--output-on-failure", "--no-tests=error",
+def run_ctest(options, junit):
+    command = ["ctest", "--test-dir", str(options.build), "-j",
+               str(options.jobs), "--output-on-failure", "--no-tests=error",
                "--output-junit", str(junit)]
-    if label:
-        command += ["-L", label]
+    for flag, value in (("-L", options.label), ("-R", options.only),
+                        ("-E", options.without)):
+        if value:
+            command += [flag, value]
     return subprocess.run(command, check=False).returncode
 
 
@@ -78,6 +80,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--label", help="unit, parity, e2e, fault or deploy")
+    parser.add_argument("--only", metavar="REGEX",
+                        help="tests of these names")
+    parser.add_argument("--without", metavar="REGEX",
+                        help="no tests of these names")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     build = options.build.resolve()

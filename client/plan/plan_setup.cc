@@ -159,6 +159,19 @@ absl::Status CheckDegrees(const PlanSetup& setup, const PlanRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAllHaveFrames(const StepLengths& lengths,
+                                const std::string& costs) {
+  for (const data::LengthDraw& sample : lengths.samples) {
+    if (sample.frames > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        lengths.origin, " has a sample of ", sample.length,
+        " tokens without frames, and --costs ", costs,
+        " are of a video model; name a text model, such as --costs ",
+        kDefaultCosts));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string NoteOn(const PlanRequest& request) {
@@ -201,7 +214,11 @@ absl::StatusOr<planner::PublishedCosts> LoadCostsFor(
   EVENSTEP_ASSIGN_OR_RETURN(
       planner::PublishedCosts costs,
       LoadCosts(by_clips ? kDefaultVideoCosts : setup.costs));
-  if (!lengths.has_clips || costs.model.is_video()) return costs;
+  if (costs.model.is_video()) {
+    EVENSTEP_RETURN_IF_ERROR(CheckAllHaveFrames(lengths, costs.name));
+    return costs;
+  }
+  if (!lengths.has_clips) return costs;
   return absl::InvalidArgumentError(absl::StrCat(
       lengths.origin, " has clips, and --costs ", costs.name,
       " are of a text model, which knows no frames; name a video model, such "

@@ -49,8 +49,9 @@ struct PlanSetup {
 // A built-in model by name, or a cost file; kDefaultCosts if empty.
 // INVALID_ARGUMENT names the built-in ones.
 absl::StatusOr<planner::PublishedCosts> LoadCosts(const std::string& costs);
-// The costs of a setup for these lengths: clips have a default of their own,
-// and are INVALID_ARGUMENT for a text model, which would take them for text.
+// The costs of a setup for these lengths: clips have a default of their own.
+// INVALID_ARGUMENT: clips for a text model, which would take them for text, or
+// lengths without frames for a video model.
 absl::StatusOr<planner::PublishedCosts> LoadCostsFor(
     const PlanSetup& setup, const StepLengths& lengths);
 

@@ -209,6 +209,10 @@ TEST(PlanSetupTest, ClipsAreNotPlannedAsText) {
   EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(text.status().message()),
               HasSubstr("clips.txt has clips, and --costs h200-1.2b-1d"));
+  lengths.samples = {{9, 0, 0, 0}};
+  setup.costs = "h200-1.2b-2d";
+  EXPECT_THAT(std::string(LoadCostsFor(setup, lengths).status().message()),
+              HasSubstr("a sample of 9 tokens without frames"));
 }
 
 TEST(PlanSetupTest, UnknownCostsNameTheKnownOnes) {

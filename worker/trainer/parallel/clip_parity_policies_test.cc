@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/planner.h"
-#include "wire/step_plan.h"
 #include "worker/trainer/testing/expect_parity.h"
+#include "worker/trainer/testing/planned_step.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -25,6 +25,7 @@ using planner::Policy;
 using planner::SpMode;
 using testing::ExpectParity;
 using testing::ParityOptions;
+using testing::PlannedStep;
 using testing::SmallVideoConfig;
 
 // Switching without single frames; exchanging heads; switching on two ranks and
@@ -80,29 +81,16 @@ class ClipParityPoliciesTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ClipParityPoliciesTest, EveryPolicysPlanGivesTheSameGradient) {
   const auto [policy, world, sharing] = GetParam();
-  const planner::PlanRequest request = Request(policy, world, sharing);
-  const auto plan = planner::MakePlan(request);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto sent = wire::FromProto(wire::ToProto(
-      wire::MakeStepPlan(request, *plan, 1, 0, planner::PolicyName(policy))));
-  ASSERT_TRUE(sent.ok()) << sent.status();
+  const auto step = PlannedStep(Request(policy, world, sharing));
+  ASSERT_TRUE(step.ok()) << step.status();
+  for (const testing::TestMicroBatch& clips : *step) {
+    EXPECT_EQ(clips.recompute_layers, 1);
+    EXPECT_EQ(clips.recompute_temporal_layers, 2);
+  }
   ParityOptions options;
   options.video = SmallVideoConfig();
   options.world = world;
-  options.steps.emplace_back();
-  for (const wire::PlannedMicroBatch& planned : sent->micro_batches) {
-    testing::TestMicroBatch clips;
-    clips.first_rank = planned.first_rank;
-    clips.degree = planned.degree;
-    clips.ulysses_degree = planned.ulysses_degree;
-    clips.sp_mode = planned.sp_mode;
-    clips.shapes = planned.shapes;
-    clips.recompute_layers = planned.recompute_layers;
-    clips.recompute_temporal_layers = planned.recompute_temporal_layers;
-    EXPECT_EQ(clips.recompute_layers, 1);
-    EXPECT_EQ(clips.recompute_temporal_layers, 2);
-    options.steps[0].push_back(std::move(clips));
-  }
+  options.steps = {*step};
   ExpectParity(options);
 }
 

@@ -16,8 +16,8 @@
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "planner/planner.h"
-#include "wire/step_plan.h"
 #include "worker/trainer/testing/expect_parity.h"
+#include "worker/trainer/testing/planned_step.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -28,6 +28,7 @@ using planner::SpMode;
 using ::testing::ElementsAre;
 using testing::ExpectParity;
 using testing::ParityOptions;
+using testing::PlannedStep;
 using testing::SmallConfig;
 using testing::TestMicroBatch;
 
@@ -73,23 +74,6 @@ planner::PlanRequest Request(Policy policy, int world, BlockShape blocks,
 }
 
 using Case = std::tuple<Policy, int, BlockShape>;
-
-// What the ranks are told, through the wire and back.
-absl::StatusOr<std::vector<TestMicroBatch>> PlannedStep(
-    const planner::PlanRequest& request) {
-  EVENSTEP_ASSIGN_OR_RETURN(const planner::Plan plan,
-                            planner::MakePlan(request));
-  EVENSTEP_ASSIGN_OR_RETURN(
-      const wire::StepPlan sent,
-      wire::FromProto(wire::ToProto(wire::MakeStepPlan(
-          request, plan, 1, 0, planner::PolicyName(request.options.policy)))));
-  std::vector<TestMicroBatch> step;
-  for (const wire::PlannedMicroBatch& planned : sent.micro_batches) {
-    step.push_back({planned.first_rank, planned.degree, planned.lengths,
-                    planned.recompute_layers, planned.ulysses_degree});
-  }
-  return step;
-}
 
 // A step for every batch.
 absl::StatusOr<std::vector<std::vector<TestMicroBatch>>> PlannedSteps(

@@ -90,6 +90,7 @@ std::vector<Field> JobFields(JobSpec* spec) {
       ValueField("kind", &spec->kind),
       OfVideo(spec, NameField("model.kind", ModelKindName, ParseModelKind,
                               &spec->model.kind)),
+      OptionalText("model.name", &spec->model.name),
       ValueField("model.layers", &spec->model.layers),
       ValueField("model.width", &spec->model.width),
       ValueField("model.heads", &spec->model.heads),

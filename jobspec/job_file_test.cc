@@ -21,6 +21,7 @@ using ::testing::StartsWith;
 constexpr char kWhole[] = R"(name: headers
 kind: train
 model:
+  name: own
   layers: 2
   width: 128
   heads: 4
@@ -107,6 +108,7 @@ TEST(JobFileTest, EveryKeyReachesItsField) {
             (std::vector<planner::SpMode>{planner::SpMode::kUlysses,
                                           planner::SpMode::kKvGather}));
   EXPECT_TRUE(spec->model.expand_kv_heads);
+  EXPECT_EQ(spec->model.name, "own");
   EXPECT_EQ(spec->policy, planner::Policy::kBalanced);
   EXPECT_EQ(spec->ranks, 2);
   EXPECT_EQ(spec->look_ahead, 5);
@@ -175,7 +177,8 @@ TEST(JobFileTest, UnknownKeysAreErrorsAtEveryLevelWithLineAndNames) {
       ErrorOf("model:\n  layer: 2\n"),
       AllOf(StartsWith("job.yaml:2: unknown key 'model.layer'"),
             HasSubstr("did you mean 'layers'"),
-            HasSubstr("known: kind, layers, width, heads, kv_heads, vocab")));
+            HasSubstr(
+                "known: kind, name, layers, width, heads, kv_heads, vocab")));
   EXPECT_THAT(ErrorOf("timeouts: {colective: 1s}\n"),
               HasSubstr("did you mean 'collective'"));
   EXPECT_THAT(ErrorOf("costs: {linear: 1}\n"),
@@ -187,8 +190,9 @@ TEST(JobFileTest, UnknownKeysAreErrorsAtEveryLevelWithLineAndNames) {
 
 TEST(JobFileTest, WrongShapesAndTypesNameLineAndKey) {
   EXPECT_THAT(ErrorOf("- a\n"), HasSubstr("expected 'key: value' lines"));
-  EXPECT_THAT(ErrorOf("model: 3\n"),
-              HasSubstr("job.yaml:1: model: expected a map with kind, layers"));
+  EXPECT_THAT(
+      ErrorOf("model: 3\n"),
+      HasSubstr("job.yaml:1: model: expected a map with kind, name, layers"));
   EXPECT_THAT(ErrorOf("name: [a]\n"), HasSubstr("name: expected a single"));
   EXPECT_THAT(ErrorOf("name:\n"), HasSubstr("name: expected a single"));
   EXPECT_THAT(ErrorOf("\nsteps: 1.5\n"),

@@ -37,6 +37,9 @@ enum class Recompute { kFixed, kPlan };
 
 struct ModelSpec {
   ModelKind kind = ModelKind::kText;
+  // Of a model that the trainer was built with beside its own; empty: the
+  // trainer's own of the kind. The planner sees the kind and the sizes alone.
+  std::string name;
   int layers = 2;  // of video, spatial and temporal ones in turn
   int width = 128;
   int heads = 4;

@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kMaxSourceBytes = 4096;
+constexpr size_t kMaxModelNameBytes = 128;
 constexpr size_t kMaxKeyBytes = 1024;  // of one part of a profile's key
 constexpr int kMaxWidth = 1 << 20;
 constexpr int kMinVocab = 257;  // bytes and an end token
@@ -78,6 +79,11 @@ Found KindRule(const JobSpec& spec) {
   if (spec.kind == "train") return std::nullopt;
   return RuleBreak{"kind",
                    absl::StrCat("'", spec.kind, "' is unknown; known: train")};
+}
+
+Found ModelNameRule(const ModelSpec& model) {
+  if (model.name.empty()) return std::nullopt;
+  return TextRule("model.name", model.name, kMaxModelNameBytes);
 }
 
 Found HeadRules(const ModelSpec& model) {
@@ -166,7 +172,8 @@ Found ModelRules(const ModelSpec& model) {
       InRange("model.vocab", model.vocab, kMinVocab, kMaxVocab),
   });
   if (ranges.has_value()) return ranges;
-  return FirstOf({HeadRules(model), VideoRules(model), SpModeRule(model)});
+  return FirstOf({ModelNameRule(model), HeadRules(model), VideoRules(model),
+                  SpModeRule(model)});
 }
 
 Found SourceRule(const JobSpec& spec) {
@@ -288,6 +295,11 @@ bool ChoosesRecompute(planner::Policy policy) {
 // Where the plan chooses, tokens are counted in bytes.
 Found RecomputeRule(const JobSpec& spec) {
   if (spec.memory.recompute == Recompute::kFixed) return std::nullopt;
+  if (!spec.model.name.empty()) {
+    return RuleBreak{"memory.recompute",
+                     "plan counts the memory of the trainer's own models; with "
+                     "model.name say fixed"};
+  }
   if (!ChoosesRecompute(spec.policy)) {
     return RuleBreak{
         "memory.recompute",

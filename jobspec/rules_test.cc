@@ -55,6 +55,13 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
       {[](JobSpec& s) { s.model.kv_heads = 3; }, "3 does not divide 4"},
       {[](JobSpec& s) { s.model.kv_heads = 0; }, "model.kv_heads: 0"},
       {[](JobSpec& s) { s.model.vocab = 256; }, "model.vocab: 256"},
+      {[](JobSpec& s) { s.model.name = std::string(129, 'a'); },
+       "model.name: 129 bytes"},
+      {[](JobSpec& s) {
+         s.model.name = "gpt2";
+         s.memory.recompute = Recompute::kPlan;
+       },
+       "memory.recompute: plan counts the memory of the trainer's own models"},
       {[](JobSpec& s) { s.data.source = ""; }, "data.source: is required"},
       {[](JobSpec& s) { s.data.source = "text:"; }, "is none of text:PATH"},
       {[](JobSpec& s) { s.data.source = "clay:/x"; }, "is none of text:PATH"},

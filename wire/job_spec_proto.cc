@@ -43,6 +43,7 @@ v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
   proto.set_channels(model.channels);
   proto.set_patch(model.patch);
   proto.set_max_switch_degree(model.max_switch_degree);
+  proto.set_name(model.name);
   return proto;
 }
 
@@ -69,6 +70,7 @@ absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
   model.channels = proto.channels();
   if (proto.patch() != 0) model.patch = proto.patch();
   model.max_switch_degree = proto.max_switch_degree();
+  model.name = proto.name();
   return model;
 }
 

@@ -17,6 +17,7 @@ jobspec::JobSpec Example() {
   jobspec::JobSpec spec;
   spec.name = "job";
   spec.model = {
+      .name = "own",
       .layers = 3,
       .width = 64,
       .heads = 4,
@@ -44,9 +45,7 @@ jobspec::JobSpec Example() {
   spec.look_ahead = 2;
   spec.blocks = planner::BlockShape::kContiguous;
   spec.groups_per_rank = 9;
-  spec.memory = {.tokens_per_rank = 50,
-                 .recompute = jobspec::Recompute::kPlan,
-                 .recompute_layers = 1};
+  spec.memory = {.tokens_per_rank = 50, .recompute_layers = 1};
   spec.costs = planner::TimeModel{.micro_batch_fixed_ns = 1,
                                   .linear_ns_per_token = 2.5,
                                   .quadratic_ns_per_token2 = 0.5,
@@ -65,6 +64,16 @@ TEST(JobSpecProtoTest, RoundTripKeepsEveryField) {
   ASSERT_TRUE(again.ok()) << again.status();
   // The job file shows every field.
   EXPECT_EQ(FormatJobFile(*again), FormatJobFile(Example()));
+}
+
+TEST(JobSpecProtoTest, ARoundTripKeepsWhoChoosesWhatIsRecomputed) {
+  jobspec::JobSpec spec = Example();
+  spec.model.name.clear();  // such models say fixed
+  spec.memory.recompute = jobspec::Recompute::kPlan;
+  const auto again = FromProto(ToProto(spec));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->memory.recompute, jobspec::Recompute::kPlan);
+  EXPECT_EQ(FormatJobFile(*again), FormatJobFile(spec));
 }
 
 TEST(JobSpecProtoTest, AbsentCostsAndTimeoutsStayAbsentOrDefault) {

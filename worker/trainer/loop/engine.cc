@@ -28,6 +28,11 @@ at::ScalarType ToScalarType(jobspec::Precision precision) {
   return at::kFloat;
 }
 
+AttentionMask ToMask(jobspec::Attention attention) {
+  return attention == jobspec::Attention::kFull ? AttentionMask::kFull
+                                                : AttentionMask::kCausal;
+}
+
 DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   const jobspec::JobSpec& spec = setup.spec;
   DecoderConfig config;
@@ -38,9 +43,7 @@ DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   config.kv_heads = spec.model.kv_heads;
   config.vocab = spec.model.vocab;
   config.seed = spec.seed;
-  config.attention = spec.model.attention == jobspec::Attention::kFull
-                         ? AttentionMask::kFull
-                         : AttentionMask::kCausal;
+  config.attention = ToMask(spec.model.attention);
   config.dtype = ToScalarType(spec.precision);
   return config;
 }
@@ -59,7 +62,33 @@ DiffusionTransformerConfig ToDiffusionTransformerConfig(
   return config;
 }
 
+ModelRequest ToModelRequest(const TrainerSetup& setup) {
+  const jobspec::JobSpec& spec = setup.spec;
+  ModelRequest request;
+  request.layers = spec.model.layers;
+  request.width = spec.model.width;
+  request.heads = spec.model.heads;
+  request.kv_heads = spec.model.kv_heads;
+  request.vocab = spec.model.vocab;
+  request.max_length = spec.data.max_length;
+  request.attention = ToMask(spec.model.attention);
+  if (spec.model.is_video()) {
+    request.patch_values =
+        spec.model.patch * spec.model.patch * spec.model.channels;
+  }
+  request.seed = spec.seed;
+  request.dtype = ToScalarType(spec.precision);
+  request.device = setup.device;
+  return request;
+}
+
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainerSetup& setup) {
+  const std::string& name = setup.spec.model.name;
+  if (!name.empty()) {
+    return MakeNamedModel(
+        setup.models == nullptr ? NamedModels() : *setup.models, name,
+        ToModelRequest(setup));
+  }
   if (!setup.spec.model.is_video()) return MakeDecoder(ToDecoderConfig(setup));
   EVENSTEP_ASSIGN_OR_RETURN(
       std::unique_ptr<Model> model,
@@ -78,6 +107,11 @@ AdamWOptions ToAdamWOptions(const jobspec::JobSpec& spec) {
 }
 
 std::string DescribeModel(const jobspec::ModelSpec& model) {
+  if (!model.name.empty()) {
+    return absl::StrCat("the model ", model.name, " of ", model.layers,
+                        " layers, width ", model.width, ", ", model.heads,
+                        " heads");
+  }
   if (model.is_video()) {
     return absl::StrCat("a video model of ", model.layers, " layers, width ",
                         model.width, ", ", model.heads, " heads, patches of ",
@@ -118,6 +152,10 @@ MeasureOptions ToMeasureOptions(const TrainerSetup& setup) {
   options.vocab = spec.model.vocab;
   options.tokens_per_rank = spec.memory.tokens_per_rank;
   options.recompute_layers = spec.memory.recompute_layers;
+  // The trainer's own models take longer documents than the job has.
+  if (!spec.model.name.empty()) {
+    options.long_tokens = std::min(options.long_tokens, spec.data.max_length);
+  }
   if (setup.device.is_cpu()) return options;
   // In small micro-batches a device waits for the host: their times say
   // nothing about full ones. A document is no longer than the job's are.

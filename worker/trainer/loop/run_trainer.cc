@@ -122,6 +122,7 @@ absl::StatusOr<TrainParts> TakeOrders(const TrainerOptions& options,
                             process->link->ReceiveStart());
   TrainParts parts;
   EVENSTEP_ASSIGN_OR_RETURN(parts.setup, MakeTrainerSetup(start, options.rank));
+  parts.setup.models = options.models;
   EVENSTEP_ASSIGN_OR_RETURN(parts.faults, LoadFaults(options));
   process->plans.Begin(parts.setup.generation, parts.setup.world);
   process->link->StartReading(&process->plans,

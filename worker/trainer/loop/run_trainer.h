@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
@@ -20,6 +21,7 @@ struct TrainerOptions {
   // Of EVENSTEP_TRAINER_EMULATED_LINK; empty outside benchmarks.
   std::string emulated_link_text;
   const DeviceSupport* device = nullptr;  // null: the CPU
+  const NamedModels* models = nullptr;    // null: the trainer's own alone
 };
 
 absl::Status ValidateTrainerOptions(const TrainerOptions& options);

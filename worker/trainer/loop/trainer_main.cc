@@ -38,7 +38,8 @@ std::string Environment(const char* variable) {
 
 }  // namespace
 
-int TrainerMain(int argc, char** argv, const DeviceSupport* device) {
+int TrainerMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models) {
   TrainerOptions options;
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kText;
@@ -61,6 +62,7 @@ int TrainerMain(int argc, char** argv, const DeviceSupport* device) {
   options.fault_text = Environment(kFaultVariable);
   options.emulated_link_text = Environment(kEmulatedLinkVariable);
   options.device = device;
+  options.models = models;
   return RunTrainer(options);
 }
 

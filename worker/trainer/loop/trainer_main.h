@@ -4,12 +4,14 @@
 // The command line of a trainer, the same for the CPU and for a device.
 
 #include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
 // Returns the exit code; may end the process inside (run_trainer.h). `device`
-// is null for the CPU and outlives the call.
-int TrainerMain(int argc, char** argv, const DeviceSupport* device);
+// is null for the CPU; it and `models` outlive the call.
+int TrainerMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models);
 
 }  // namespace evenstep::trainer
 

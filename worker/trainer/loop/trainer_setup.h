@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "jobspec/job_spec.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
@@ -29,6 +30,8 @@ struct TrainerSetup {
   // Where tensors stand; set by the process once it has one of its own.
   c10::Device device = c10::kCPU;
   std::string device_name;  // its maker's; empty on CPU
+  // Beside the trainer's own; null: none. Not owned.
+  const NamedModels* models = nullptr;
 };
 
 // INVALID_ARGUMENT with the numbers: the job breaks a rule, or rank, world and

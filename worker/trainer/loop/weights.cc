@@ -25,6 +25,7 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
       {"evenstep.model.layers", absl::StrCat(model.layers)},
       {"evenstep.model.width", absl::StrCat(model.width)},
       {"evenstep.model.heads", absl::StrCat(model.heads)}};
+  if (!model.name.empty()) metadata["evenstep.model.name"] = model.name;
   if (model.is_video()) {
     metadata["evenstep.model.kind"] = "video";
     metadata["evenstep.model.channels"] = absl::StrCat(model.channels);

@@ -40,7 +40,8 @@ absl::Status InRange(absl::string_view flag, int value, int most) {
 }
 
 absl::Status MeasureAndWrite(const ProfileMode& mode,
-                             const DeviceSupport* device) {
+                             const DeviceSupport* device,
+                             const NamedModels* models) {
   ProfileRun run;
   EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
                             ReadWholeFile(mode.job_path, kMaxJobFileBytes));
@@ -50,6 +51,7 @@ absl::Status MeasureAndWrite(const ProfileMode& mode,
   run.ranks = mode.ranks;
   run.repeats = mode.repeats;
   run.device = device;
+  run.models = models;
   EVENSTEP_ASSIGN_OR_RETURN(const jobspec::Profile profile, RunProfile(run));
   return WriteFileAtomically(mode.out_path, jobspec::FormatProfile(profile));
 }
@@ -71,7 +73,8 @@ bool AsksForProfile(int argc, char** argv) {
   return argc > 1 && std::strcmp(argv[1], kProfileWord) == 0;
 }
 
-int ProfileMain(int argc, char** argv, const DeviceSupport* device) {
+int ProfileMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models) {
   ProfileMode mode;
   ConfigTable table("evenstep-trainer profile",
                     "Measures what a job's model costs here, for `evenstep "
@@ -89,7 +92,7 @@ int ProfileMain(int argc, char** argv, const DeviceSupport* device) {
   signal(SIGPIPE, SIG_IGN);
   CountTensorBytes();
   SetUpLogging(LogLevel::kInfo, LogFormat::kText, "profile");
-  const absl::Status status = MeasureAndWrite(mode, device);
+  const absl::Status status = MeasureAndWrite(mode, device, models);
   if (status.ok()) return kExitFinished;
   Log(LogLevel::kError, "profile_failed", {{"reason", status}});
   return kExitStartFailed;

@@ -5,15 +5,17 @@
 // Started by `evenstep profile`, which links no torch.
 
 #include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
 // Whether the first word of the command line asks for this mode.
 bool AsksForProfile(int argc, char** argv);
 
-// `argv[0]` is that word; `device` is null for the CPU. Returns the exit code
-// (loop/failure.h); a failure is logged.
-int ProfileMain(int argc, char** argv, const DeviceSupport* device);
+// `argv[0]` is that word; `device` is null for the CPU; it and `models` outlive
+// the call. Returns the exit code (loop/failure.h); a failure is logged.
+int ProfileMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models);
 
 }  // namespace evenstep::trainer
 

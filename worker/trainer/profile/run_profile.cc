@@ -69,6 +69,7 @@ TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
   setup.threads = kThreadsPerRank;
   setup.device = result.device;
   setup.device_name = result.device_name;
+  setup.models = run.models;
   return setup;
 }
 

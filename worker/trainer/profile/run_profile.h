@@ -14,6 +14,7 @@
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
 #include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
@@ -22,6 +23,7 @@ struct ProfileRun {
   int ranks = 1;          // threads
   int repeats = 5;
   const DeviceSupport* device = nullptr;  // null: the CPU
+  const NamedModels* models = nullptr;    // null: the trainer's own alone
 };
 
 // RESOURCE_EXHAUSTED where the models do not fit into memory, UNAVAILABLE where

@@ -26,14 +26,12 @@ constexpr absl::string_view kLatents = "latents:";
 using data::Dataset;
 using data::DatasetOptions;
 
-// A source, of which what cannot be trained on would be skipped; or the data
-// of a job file, by its rules.
+// A source, with the rules that a job has if it says none; or the data of a job
+// file, by its rules.
 absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
   DatasetOptions rules;
   if (data::FindSourceKind(command.what) != nullptr) {
     rules.source = command.what;
-    rules.on_too_long = data::OnTooLong::kSkip;
-    rules.on_bad_sample = data::OnBadSample::kSkip;
   } else {
     EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job,
                               ReadJob(command.what, ""));
@@ -57,13 +55,16 @@ absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
   return rules;
 }
 
-// All samples that can be read, however long.
+// All samples that can be read, however long. INVALID_ARGUMENT where there is
+// nothing at the path.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(DatasetOptions options) {
   options.max_length = planner::kMaxLengthTokens;
   options.on_too_long = data::OnTooLong::kSkip;
   options.on_bad_sample = data::OnBadSample::kSkip;
   SetLogLevel(LogLevel::kWarning);
-  return data::OpenDataset(options);
+  absl::StatusOr<std::unique_ptr<Dataset>> opened = data::OpenDataset(options);
+  if (!absl::IsNotFound(opened.status())) return opened;
+  return absl::InvalidArgumentError(opened.status().message());
 }
 
 // What `data tokenize` did.

@@ -36,13 +36,17 @@ class DataCommandTest : public AppTest {
 
 TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
   EXPECT_EQ(Run({"data", "inspect", source(), "--max-length", "50"}), 0);
-  EXPECT_THAT(out(), AllOf(HasSubstr("3 samples, 108 tokens, 105 of them "
-                                     "trained (97.2%)"),
-                           HasSubstr("median 5, longest 100 tokens: "),
-                           HasSubstr("documents/c"),
-                           HasSubstr("64-127  1        92.6%"),
-                           HasSubstr("1 samples (33.3%) are longer than 50"),
-                           HasSubstr("1 bad samples")));
+  EXPECT_THAT(
+      out(),
+      AllOf(HasSubstr("3 samples, 108 tokens, 105 of them "
+                      "trained (97.2%)"),
+            HasSubstr("median 5, longest 100 tokens: "),
+            HasSubstr("documents/c"), HasSubstr("64-127  1        92.6%"),
+            HasSubstr("1 sample (33.3%) is longer than 50 tokens: "
+                      "a job is refused unless it says "
+                      "on_too_long: truncate or skip"),
+            HasSubstr("1 bad sample: a job is refused unless it "
+                      "says on_bad_sample: skip")));
 }
 
 TEST_F(DataCommandTest, InspectCutsLatentsByThePatch) {
@@ -72,7 +76,8 @@ TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
   EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
   EXPECT_THAT(out(), AllOf(HasSubstr("2 samples (66.7%) are longer than 4 "
                                      "tokens: cut, by 97 tokens"),
-                           HasSubstr("refused (on_bad_sample: fail)")));
+                           HasSubstr("refused unless it says "
+                                     "on_bad_sample: skip")));
   EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
   const Json json = Json::parse(out());
   EXPECT_EQ(json["samples"], 3);
@@ -90,7 +95,7 @@ TEST_F(DataCommandTest, InspectCountsMaskedTokensAsNotTrained) {
   EXPECT_EQ(Run({"data", "inspect", source() + "/d.jsonl"}), 0);
   EXPECT_THAT(out(),
               AllOf(HasSubstr("2 samples"), HasSubstr("2 of them trained"),
-                    HasSubstr("1 samples have no trained token")));
+                    HasSubstr("1 sample without a trained token")));
 }
 
 TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
@@ -120,7 +125,15 @@ TEST_F(DataCommandTest, MasksAreNotLostInMegatronsFiles) {
 TEST_F(DataCommandTest, WrongUsesAreSaid) {
   EXPECT_EQ(Run({"data"}), kExitUsage);
   EXPECT_EQ(Run({"data", "inspect"}), kExitUsage);
-  EXPECT_EQ(Run({"data", "inspect", "text:/no/such"}), kExitNotFound);
+  EXPECT_EQ(Run({"data", "inspect", "text:/no/such"}), kExitUsage);
+  EXPECT_EQ(Run({"data", "tokenize", "text:/no/such", "--out", "x"}),
+            kExitUsage);
+  EXPECT_EQ(
+      Run({"data", "make-latents", folder_, "--seed", "18446744073709551616"}),
+      kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("from 0 to 2^64 - 1"));
+  EXPECT_EQ(Run({"data"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("inspect, tokenize, make-latents"));
   EXPECT_EQ(Run({"data", "inspect", "/no/such/job.yaml"}), kExitUsage);
   EXPECT_EQ(Run({"data", "inspect", source(), "--max-lenght", "3"}),
             kExitUsage);

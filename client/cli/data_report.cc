@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "client/cli/format_value.h"
 #include "client/cli/table.h"
 #include "jobspec/job_spec.h"
@@ -79,20 +80,22 @@ std::string Histogram(const DataReport& report, int columns) {
 // What the rule does with those that are too long.
 std::string TooLongText(const DataReport& report) {
   const std::string count =
-      absl::StrCat(report.num_too_long, " samples (",
+      absl::StrCat(Counted(report.num_too_long, "sample"), " (",
                    Share(report.num_too_long, report.num_samples),
-                   ") are longer than ", report.max_length, " tokens");
+                   report.num_too_long == 1 ? ") is" : ") are", " longer than ",
+                   report.max_length, " tokens");
   if (report.num_too_long == 0) return count;
   switch (report.on_too_long) {
     case data::OnTooLong::kFail:
       return absl::StrCat(count,
-                          ": the job would be refused (on_too_long: "
-                          "fail)");
+                          ": a job is refused unless it says on_too_long: "
+                          "truncate or skip");
     case data::OnTooLong::kSkip:
-      return absl::StrCat(count, ": skipped, with ", report.tokens_cut,
-                          " tokens");
+      return absl::StrCat(count, ": skipped, with ",
+                          Counted(report.tokens_cut, "token"));
     case data::OnTooLong::kTruncate:
-      return absl::StrCat(count, ": cut, by ", report.tokens_cut, " tokens");
+      return absl::StrCat(count, ": cut, by ",
+                          Counted(report.tokens_cut, "token"));
   }
   return count;
 }
@@ -107,12 +110,13 @@ std::string ClipText(const DataReport& report) {
 }
 
 std::string BadText(const DataReport& report) {
-  const bool fails = report.max_length > 0 && report.num_bad > 0 &&
-                     report.on_bad_sample == data::OnBadSample::kFail;
-  return absl::StrCat(report.num_bad, " bad samples",
-                      fails ? ": the job would be refused (on_bad_sample: fail)"
-                      : report.num_bad > 0 ? ": skipped"
-                                           : "");
+  const std::string count = Counted(report.num_bad, "bad sample");
+  if (report.num_bad == 0) return count;
+  if (report.on_bad_sample == data::OnBadSample::kSkip) {
+    return absl::StrCat(count, ": skipped");
+  }
+  return absl::StrCat(count,
+                      ": a job is refused unless it says on_bad_sample: skip");
 }
 
 }  // namespace
@@ -156,16 +160,17 @@ DataReport MakeDataReport(const data::Dataset& dataset,
 
 std::string FormatDataReport(const DataReport& report, int columns) {
   std::string text = absl::StrCat(
-      report.source, ": ", report.num_samples, " samples, ", report.num_tokens,
-      " tokens, ", report.num_trained, " of them trained (",
-      Share(report.num_trained, report.num_tokens), ")\nmedian ", report.median,
-      ", longest ", report.longest, " tokens: ", ClipText(report),
-      report.longest_name, "\n\n", Histogram(report, columns), "\n");
+      report.source, ": ", Counted(report.num_samples, "sample"), ", ",
+      Counted(report.num_tokens, "token"), ", ", report.num_trained,
+      " of them trained (", Share(report.num_trained, report.num_tokens),
+      ")\nmedian ", report.median, ", longest ", report.longest,
+      " tokens: ", ClipText(report), report.longest_name, "\n\n",
+      Histogram(report, columns), "\n");
   if (report.max_length > 0) absl::StrAppend(&text, TooLongText(report), "\n");
   absl::StrAppend(&text, BadText(report), "\n");
   if (report.num_masked > 0) {
-    absl::StrAppend(&text, report.num_masked,
-                    " samples have no trained token\n");
+    absl::StrAppend(&text, Counted(report.num_masked, "sample"),
+                    " without a trained token\n");
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/cli/flags.h"
 
 namespace evenstep::cli {
 
@@ -12,8 +13,9 @@ void AddMakeLatentsFlags(CLI::App* app, MakeLatentsCommand* command) {
   data::MovingLatentsOptions* const options = &command->options;
   app->add_option("--clips", options->clips, "Number of clips")
       ->capture_default_str();
-  app->add_option("--seed", options->seed, "The same seed makes the same clips")
-      ->capture_default_str();
+  AddSeed(
+      app, &options->seed,
+      absl::StrCat("The same seed makes the same clips (", options->seed, ")"));
   app->add_option("--max-frames", options->max_frames,
                   "Frames of the longest clips")
       ->capture_default_str();

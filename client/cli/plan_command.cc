@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -87,6 +88,16 @@ absl::Status InFlags(const absl::Status& status) {
                      : absl::Status(status.code(), InFlags(status.message()));
 }
 
+// Where permissions do not tell, such as in /proc, only trying does.
+bool CanMakeFile(const std::string& folder) {
+  std::string path = folder + "/.evenstep-report-XXXXXX";
+  const int file = mkstemp(path.data());
+  if (file < 0) return false;
+  close(file);
+  unlink(path.c_str());
+  return true;
+}
+
 // Before anything is planned.
 absl::Status CheckReportPath(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
@@ -109,7 +120,7 @@ absl::Status CheckReportPath(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--report ", path, " is not a regular file; it would be replaced"));
   }
-  if (access(folder.c_str(), W_OK) != 0 ||
+  if (!CanMakeFile(folder.string()) ||
       (std::filesystem::exists(there) && access(path.c_str(), W_OK) != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--report ", path, ": it cannot be written"));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/parse_value.h"
+#include "client/cli/flags.h"
 #include "client/cli/plan_command.h"
 #include "data/latents_dataset.h"
 
@@ -17,7 +18,8 @@ namespace {
 using plan::PlanSetup;
 
 // Reads "R=NUMBER" into a map; CLI11 shows the message of the exception.
-void ReadRankNumbers(const std::vector<std::string>& texts,
+void ReadRankNumbers(const std::string& flag,
+                     const std::vector<std::string>& texts,
                      std::map<int, double>* numbers) {
   for (const std::string& text : texts) {
     const std::pair<std::string, std::string> parts =
@@ -26,18 +28,50 @@ void ReadRankNumbers(const std::vector<std::string>& texts,
     double number = 0;
     if (!ParseValue(parts.first, &rank).ok() ||
         !ParseValue(parts.second, &number).ok()) {
-      throw CLI::ValidationError("'" + text + "' is not RANK=NUMBER");
+      throw CLI::ValidationError(flag, "'" + text + "' is not RANK=NUMBER");
     }
-    (*numbers)[rank] = number;
+    if (!numbers->emplace(rank, number).second) {
+      throw CLI::ValidationError(flag,
+                                 "rank " + parts.first + " is named twice");
+    }
   }
+}
+
+// Reads "N,N"; an empty place is no number.
+void ReadNumbers(const std::string& flag, const std::vector<std::string>& texts,
+                 std::vector<int>* numbers) {
+  for (const std::string& text : texts) {
+    for (const absl::string_view part : absl::StrSplit(text, ',')) {
+      int number = 0;
+      if (!ParseValue(part, &number).ok()) {
+        throw CLI::ValidationError(
+            flag, "'" + text + "' is not whole numbers with commas between");
+      }
+      numbers->push_back(number);
+    }
+  }
+}
+
+void AddNumbers(CLI::App* app, const std::string& name,
+                std::vector<int>* target, const std::string& help) {
+  app->add_option_function<std::vector<std::string>>(
+         name,
+         [name, target](const std::vector<std::string>& texts) {
+           ReadNumbers(name, texts, target);
+         },
+         help)
+      ->type_name("N,...")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
 }
 
 void AddRankNumbers(CLI::App* app, const std::string& name,
                     std::map<int, double>* target, const std::string& help) {
   app->add_option_function<std::vector<std::string>>(
          name,
-         [target](const std::vector<std::string>& texts) {
-           ReadRankNumbers(texts, target);
+         [name, target](const std::vector<std::string>& texts) {
+           ReadRankNumbers(name, texts, target);
          },
          help)
       ->type_name("RANK=NUMBER")
@@ -60,20 +94,13 @@ void AddChoice(CLI::App* app, const std::string& name, T* target,
       ->type_name("NAME");
 }
 
-// Numbers that a double reads and an unsigned integer would wrap.
-CLI::Validator NotNegative() {
-  auto check = [](std::string& text) -> std::string {
-    return !text.empty() && text[0] == '-' ? text + "; at least 0" : "";
-  };
-  return CLI::Validator(check, "");
-}
-
 // 0 stands for "not said" in the structs, so nobody may say it.
 CLI::Validator AtLeastOne(const std::string& what) {
   auto check = [what](std::string& text) -> std::string {
     int64_t number = 0;
-    // What is no number is refused when it is read.
-    if (!ParseValue(text, &number).ok() || number >= 1) return "";
+    const absl::Status parsed = ParseValue(text, &number);
+    if (!parsed.ok()) return std::string(parsed.message());
+    if (number >= 1) return "";
     return text + " " + what + "; at least 1";
   };
   return CLI::Validator(check, "");
@@ -97,20 +124,16 @@ void AddLengthFlags(CLI::App* app, PlanCommand* command) {
                   "Samples of the step (all of a file; 512 of others)")
       ->check(AtLeastOne("samples"))
       ->type_name("N");
-  app->add_option("--seed", command->lengths.seed,
-                  "Seed of draws and of the simulation (1)")
-      ->check(NotNegative())
-      ->type_name("N");
+  AddSeed(app, &command->lengths.seed,
+          "Seed of draws and of the simulation (1)");
 }
 
 void AddClusterFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--gpus", setup->num_gpus, "GPUs in all (one node)")
       ->check(AtLeastOne("GPUs"))
       ->type_name("N");
-  app->add_option("--gpus-per-node", setup->gpus_per_node,
-                  "One number, or one for each node, such as 7,8 (8)")
-      ->delimiter(',')
-      ->type_name("N,...");
+  AddNumbers(app, "--gpus-per-node", &setup->gpus_per_node,
+             "One number, or one for each node, such as 7,8 (8)");
   AddRankNumbers(app, "--rank-speed", &setup->rank_speed,
                  "Speed of a rank that the planner knows of, such as 5=0.8; "
                  "may be repeated");
@@ -132,10 +155,8 @@ void AddModelFlags(CLI::App* app, PlanSetup* setup) {
                   "instead of what the costs say")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("MS");
-  app->add_option("--degrees", setup->degrees,
-                  "Degrees allowed, whatever the model's heads say")
-      ->delimiter(',')
-      ->type_name("N,...");
+  AddNumbers(app, "--degrees", &setup->degrees,
+             "Degrees allowed beside 1, whatever the model's heads say");
   app->add_option("--max-length", setup->max_length,
                   "Longest length of the run (the step's); longer documents of "
                   "--data are skipped")

@@ -5,11 +5,13 @@
 #include <thread>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "client/cli/flags.h"
 #include "client/cli/format_value.h"
 #include "client/cli/job_source.h"
 #include "client/cli/local/result_folder.h"
@@ -207,6 +209,28 @@ std::string FormatProfileReport(const jobspec::Profile& profile,
              static_cast<double>(largest->activation_bytes) / kBytesPerMb)});
   }
   return absl::StrCat(FormatTable(rows, mode), FormatTable(facts, mode));
+}
+
+void AddProfileFlags(CLI::App* app, ProfileCommand* command) {
+  AddJobFile(app, &command->file);
+  AddPreset(app, &command->preset);
+  AddSet(app, &command->overrides);
+  app->add_option("--ranks", command->ranks,
+                  "Ranks to measure with, a core each (those of the job, "
+                  "at most the cores)");
+  app->add_option("--repeats", command->repeats,
+                  "How often each point is timed")
+      ->capture_default_str();
+  app->add_option("--out", command->out,
+                  "Folder of profiles, or a file that ends in .yaml "
+                  "($EVENSTEP_PROFILE_DIR, ~/.cache/evenstep/profiles)")
+      ->type_name("PATH");
+  app->add_option("--trainer", command->trainer,
+                  "Trainer to measure with, as the worker's --trainer; "
+                  "evenstep-trainer-cuda measures on GPUs (the "
+                  "evenstep-trainer beside this program)")
+      ->envname("EVENSTEP_TRAINER")
+      ->type_name("PATH");
 }
 
 ExitCode Profile(Environment& environment, const GlobalOptions& global,

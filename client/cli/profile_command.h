@@ -15,6 +15,10 @@
 #include "client/cli/output.h"
 #include "jobspec/profile.h"
 
+namespace CLI {
+class App;
+}
+
 namespace evenstep::cli {
 
 struct ProfileCommand {
@@ -26,6 +30,8 @@ struct ProfileCommand {
   std::string out;      // a folder, or a file that ends in .yaml
   std::string trainer;  // empty: beside this binary
 };
+
+void AddProfileFlags(CLI::App* app, ProfileCommand* command);
 
 ExitCode Profile(Environment& environment, const GlobalOptions& global,
                  const ProfileCommand& command);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "client/plan/axis.h"
 #include "client/plan/column_chart.h"
 #include "client/plan/plan_table.h"
@@ -202,9 +203,10 @@ std::string DegreeChart(const PlanRequest& request, const PolicyRun& run,
     const Use& use = uses[degree];
     columns.push_back(
         {all_ns > 0 ? use.rank_ns / all_ns : 0, absl::StrCat(degree),
-         absl::StrFormat("Degree %d: %d samples in %d micro-batches, %.1f%% of "
-                         "the ranks' busy time",
-                         degree, use.samples, use.micro_batches,
+         absl::StrFormat("Degree %d: %s in %s, %.1f%% of the ranks' busy time",
+                         degree,
+                         Counted(static_cast<int64_t>(use.samples), "sample"),
+                         Counted(use.micro_batches, "micro-batch"),
                          100 * use.rank_ns / std::max(1.0, all_ns)),
          DegreeClass(scale.degrees, degree),
          use.samples == 0 ? "" : ShortCount(static_cast<double>(use.samples))});
@@ -255,12 +257,13 @@ std::string PolicySection(const Comparison& comparison, const Drawn& drawn,
   const PolicyRun& run = *drawn.run;
   const PlanRequest& request = comparison.RequestOf(run);
   std::string summary = absl::StrFormat(
-      "%s, %.3f of the bound; %d micro-batches; %.1f%% of the ranks' time is "
-      "waiting",
+      "%s, %.3f of the bound; %s; %.1f%% of the ranks' time is waiting",
       FormatTime(Seconds(drawn.step.step_ns)),
       static_cast<double>(drawn.step.step_ns) /
           static_cast<double>(std::max<int64_t>(1, run.plan.lower_bound_ns)),
-      run.plan.micro_batches.size(), drawn.step.idle_share * 100);
+      Counted(static_cast<int64_t>(run.plan.micro_batches.size()),
+              "micro-batch"),
+      drawn.step.idle_share * 100);
   if (run.simulated.has_value()) absl::StrAppend(&summary, "; simulated");
   return absl::StrCat(
       "<section class=\"policy\"><div class=\"head\"><h3>",

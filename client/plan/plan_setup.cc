@@ -143,7 +143,7 @@ absl::Status CheckDegrees(const PlanSetup& setup, const PlanRequest& request) {
     if (std::find(legal.begin(), legal.end(), degree) != legal.end()) continue;
     if (degree > num_ranks) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--degrees lists ", degree, "; there are ", num_ranks, " GPUs"));
+          "--degrees lists ", degree, "; the GPUs are ", num_ranks));
     }
     if (planner::FindSplit(request.model, degree).has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -131,7 +131,7 @@ TEST(PlanSetupTest, DegreesThatCannotBeAreRefusedWithTheReason) {
   setup.blocks = planner::BlockShape::kContiguous;
   EXPECT_TRUE(Build(setup).ok());
   setup.degrees = {8};
-  EXPECT_THAT(BuildError(setup), HasSubstr("there are 6 GPUs"));
+  EXPECT_THAT(BuildError(setup), HasSubstr("the GPUs are 6"));
   setup = {};
   setup.num_gpus = 8;
   setup.degrees = {1, 8};

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 
 namespace evenstep::plan {
 namespace {
@@ -34,11 +35,11 @@ std::string DescribeNodes(const planner::Cluster& cluster) {
   const std::vector<int>& nodes = cluster.ranks_per_node;
   const bool equal = std::all_of(nodes.begin(), nodes.end(),
                                  [&](int gpus) { return gpus == nodes[0]; });
-  if (nodes.size() == 1) return absl::StrCat(nodes[0], " GPUs on one node");
+  if (nodes.size() == 1) return Counted(nodes[0], "GPU") + " on one node";
   const std::string each =
       equal ? absl::StrCat(nodes.size(), " nodes of ", nodes[0])
             : absl::StrCat("nodes of ", absl::StrJoin(nodes, ", "));
-  return absl::StrCat(cluster.num_ranks(), " GPUs on ", each);
+  return absl::StrCat(Counted(cluster.num_ranks(), "GPU"), " on ", each);
 }
 
 // "12", or "6+8" of spatial and temporal layers.
@@ -157,11 +158,13 @@ std::string DescribeRequest(const PlanRequest& request) {
   }
   const bool per_round = request.options.sync == planner::SyncMode::kPerRound;
   const bool aligned = request.options.blocks == planner::BlockShape::kAligned;
-  return absl::StrCat(WithCommas(static_cast<int64_t>(request.samples.size())),
-                      " samples, ", WithCommas(tokens), " tokens, longest ",
-                      WithCommas(longest), "; ", DescribeNodes(request.cluster),
-                      "; ", per_round ? "per_round" : "per_step", ", ",
-                      aligned ? "aligned" : "contiguous", " blocks");
+  const auto samples = static_cast<int64_t>(request.samples.size());
+  return absl::StrCat(
+      WithCommas(samples), samples == 1 ? " sample" : " samples", ", ",
+      WithCommas(tokens), tokens == 1 ? " token" : " tokens", ", longest ",
+      WithCommas(longest), "; ", DescribeNodes(request.cluster), "; ",
+      per_round ? "per_round" : "per_step", ", ",
+      aligned ? "aligned" : "contiguous", " blocks");
 }
 
 std::string DescribeBound(const Comparison& comparison) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
@@ -274,8 +275,8 @@ void AttemptSupervisor::OnStarted(const std::string& node,
   }
   const absl::Status moved = parts_.book.Move(
       record, {JobAction::kStart, JobState::kQueued, "ALL_RANKS_STARTED",
-               absl::StrCat("all ", live->attempt.world(),
-                            " ranks have passed the first gate")});
+               absl::StrCat("all of ", Counted(live->attempt.world(), "rank"),
+                            " passed the first gate")});
   lost_starts_.erase(record.job.job_id());
   if (!moved.ok()) Log(LogLevel::kError, "move_refused", {{"error", moved}});
 }

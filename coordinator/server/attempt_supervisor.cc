@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "google/protobuf/util/time_util.h"
@@ -103,8 +104,8 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
   EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(
       std::move(next),
       {JobAction::kAllocate, JobState::kQueued, "ALLOCATED",
-       absl::StrCat("attempt ", job.attempt(), " starts ", spec.ranks,
-                    " ranks on ", NodeNames(shares))}));
+       absl::StrCat("attempt ", job.attempt(), " starts ",
+                    Counted(spec.ranks, "rank"), " on ", NodeNames(shares))}));
   if (is_first) {
     const int64_t submitted_ns =
         TimeUtil::TimestampToNanoseconds(job.submitted());

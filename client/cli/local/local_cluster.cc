@@ -77,11 +77,14 @@ absl::Status LocalCluster::StartAgent(int index) {
   const std::string node = absl::StrCat("node-", index);
   const std::string work_dir = absl::StrCat(options_.folder, "/", node);
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(work_dir));
-  return StartChild(
-      "evenstep-worker", absl::StrCat(node, ".log"),
-      {absl::StrCat("--coordinator=", address_), absl::StrCat("--node=", node),
-       "--slots=1", absl::StrCat("--work-dir=", work_dir),
-       absl::StrCat("--output-root=", options_.output_root)});
+  std::vector<std::string> arguments = {
+      absl::StrCat("--coordinator=", address_), absl::StrCat("--node=", node),
+      "--slots=1", absl::StrCat("--work-dir=", work_dir),
+      absl::StrCat("--output-root=", options_.output_root)};
+  if (!options_.trainer.empty()) {
+    arguments.push_back(absl::StrCat("--trainer=", options_.trainer));
+  }
+  return StartChild("evenstep-worker", absl::StrCat(node, ".log"), arguments);
 }
 
 absl::Status LocalCluster::CheckChildren() {

@@ -22,6 +22,7 @@ struct LocalClusterOptions {
   std::string folder;       // private: store, sockets, port file
   std::string log_dir;      // coordinator.log, node-0.log, ...
   std::string output_root;  // agents write results there
+  std::string trainer;      // of the agents; empty: evenstep-trainer there
   int num_nodes = 1;
   absl::Duration start_timeout = absl::Seconds(30);
   absl::Duration stop_grace = absl::Seconds(15);

@@ -79,6 +79,7 @@ class LocalRun {
     options.folder = folder_.path();
     options.log_dir = result_folder_ + "/logs";
     options.output_root = folder_.path() + "/results";
+    options.trainer = command_.trainer;
     options.num_nodes = num_nodes;
     options.stop = environment_.interrupted;
     EVENSTEP_RETURN_IF_ERROR(MakeFolders(options.output_root));

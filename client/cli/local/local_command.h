@@ -9,7 +9,13 @@
 #include "client/cli/local/local_job.h"
 #include "client/cli/output.h"
 
+namespace CLI {
+class App;
+}
+
 namespace evenstep::cli {
+
+void AddLocalFlags(CLI::App* app, LocalCommand* command);
 
 ExitCode Local(Environment& environment, const GlobalOptions& global,
                const LocalCommand& command);

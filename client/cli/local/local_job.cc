@@ -1,5 +1,7 @@
 #include "client/cli/local/local_job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -125,6 +127,15 @@ absl::Status CheckData(const std::string& source) {
       absl::StrCat("data.source ", source, ": ", found.message()));
 }
 
+// Before anything is started.
+absl::Status CheckTrainer(const LocalCommand& command) {
+  if (command.trainer.empty() || access(command.trainer.c_str(), X_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--trainer ", command.trainer,
+                                                 ": there is no such program"));
+}
+
 bool SetsMemory(const std::vector<std::string>& overrides) {
   return std::any_of(
       overrides.begin(), overrides.end(), [](const std::string& pair) {
@@ -136,6 +147,7 @@ bool SetsMemory(const std::vector<std::string>& overrides) {
 
 absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
                                       int num_cores) {
+  EVENSTEP_RETURN_IF_ERROR(CheckTrainer(command));
   LocalJob job;
   job.chosen_here = command.file.empty();
   EVENSTEP_ASSIGN_OR_RETURN(job.submit, BaseJob(command));
@@ -163,7 +175,9 @@ std::string DescribeLocalJob(const jobspec::JobSpec& spec) {
                          : spec.data.on_too_long == OnTooLong::kTruncate
                              ? "longer ones are cut"
                              : "a longer one is an error";
-  return absl::StrCat(spec.data.source, ": ", spec.model.layers,
+  const std::string name =
+      spec.model.name.empty() ? "" : absl::StrCat(spec.model.name, ", ");
+  return absl::StrCat(spec.data.source, ": ", name, spec.model.layers,
                       " layers, width ", spec.model.width, ", ",
                       spec.model.heads, " heads; ",
                       spec.model.is_video() ? "clips" : "documents", " up to ",

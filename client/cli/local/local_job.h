@@ -24,6 +24,7 @@ struct LocalCommand {
   std::optional<int> ranks;
   std::optional<int64_t> num_steps;
   std::vector<std::string> overrides;
+  std::string trainer;       // program; empty: beside this one
   std::string output;        // folder; empty: evenstep-out/JOB
   std::string json_summary;  // a second place for summary.json
   bool keep = false;         // the private folder

@@ -117,6 +117,21 @@ TEST_F(LocalJobTest, DataThatAJobFileNamesAreLookedForBeforeAnythingStarts) {
   EXPECT_TRUE(MakeLocalJob(command_, 1).ok());
 }
 
+TEST_F(LocalJobTest, ATrainerThatIsNotThereIsNamedBeforeAnythingStarts) {
+  command_.trainer = folder_ + "/my-trainer";
+  const absl::Status missing = MakeLocalJob(command_, 1).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("my-trainer"));
+  command_.trainer = "/bin/sh";
+  EXPECT_TRUE(MakeLocalJob(command_, 1).ok());
+}
+
+TEST_F(LocalJobTest, AModelOfAnotherNameIsDescribed) {
+  command_.overrides = {"model.name=gpt2"};
+  EXPECT_THAT(DescribeLocalJob(MakeLocalJob(command_, 1)->spec),
+              HasSubstr(": gpt2, 2 layers"));
+}
+
 TEST_F(LocalJobTest, MissingDataAreNamed) {
   command_.data = "text:" + folder_ + "/nothing";
   EXPECT_THAT(std::string(MakeLocalJob(command_, 2).status().message()),

@@ -13,7 +13,7 @@ endif()
 find_program(EVENSTEP_CCACHE ccache)
 if(EVENSTEP_CCACHE)
   # Paths below the source folder do not count, so checkouts share the cache.
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${evenstep_SOURCE_DIR}
                CCACHE_NOHASHDIR=1 ${EVENSTEP_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})

@@ -4,7 +4,7 @@
 function(evenstep_library name)
   cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SRCS})
-  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PUBLIC ${evenstep_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPS})
 endfunction()
 
@@ -12,7 +12,7 @@ endfunction()
 function(evenstep_binary name)
   cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${arg_SRCS})
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${evenstep_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
 endfunction()
 
@@ -33,7 +33,7 @@ function(evenstep_test name)
   add_executable(${name} ${arg_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            ${CMAKE_BINARY_DIR}/tests)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${evenstep_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock
                                         GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
@@ -44,7 +44,7 @@ function(evenstep_test name)
       TIMEOUT ${arg_TIMEOUT}
       RUN_SERIAL ${arg_SERIAL}
       ENVIRONMENT
-      "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml;EVENSTEP_SOURCE_DIR=${CMAKE_SOURCE_DIR};EVENSTEP_BIN_DIR=${CMAKE_BINARY_DIR}/bin;${arg_ENV}"
+      "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml;EVENSTEP_SOURCE_DIR=${evenstep_SOURCE_DIR};EVENSTEP_BIN_DIR=${CMAKE_BINARY_DIR}/bin;${arg_ENV}"
   )
 endfunction()
 
@@ -59,7 +59,7 @@ function(evenstep_fuzz name)
   add_executable(${name} ${arg_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            ${CMAKE_BINARY_DIR}/fuzz)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${evenstep_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
   target_link_libraries(${name} PRIVATE ${arg_DEPS})

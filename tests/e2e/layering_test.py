@@ -24,9 +24,10 @@ class LayeringTest(unittest.TestCase):
             self.assertNotRegex(linked, r"libtorch|libc10|libgloo")
 
     def test_the_trainer_links_no_grpc(self):
-        linked = self.libraries("evenstep-trainer")
-        self.assertIn("libtorch_cpu", linked)
-        self.assertNotIn("libgrpc", linked)
+        for binary in ("evenstep-trainer", "gpt2-trainer"):
+            linked = self.libraries(binary)
+            self.assertIn("libtorch_cpu", linked)
+            self.assertNotIn("libgrpc", linked)
 
     def test_public_headers_name_neither_grpc_nor_protobuf_nor_torch(self):
         headers = list((ROOT / "client/include").rglob("*.h"))

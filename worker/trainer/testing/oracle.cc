@@ -5,15 +5,12 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 
 namespace evenstep::trainer::testing {
 namespace {
-
-using Weights = std::map<std::string, at::Tensor>;
 
 at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   return x * at::rsqrt(x.pow(2).mean(-1, true) + epsilon) * weight;
@@ -98,7 +95,7 @@ at::Tensor DocumentLoss(const DecoderConfig& config, const Weights& weights,
 
 }  // namespace
 
-OracleResult RunOracle(const DecoderConfig& config,
+OracleResult RunOracle(const SampleLoss& loss,
                        const std::vector<NamedParameter>& parameters,
                        const std::vector<data::SampleTokens>& samples) {
   Weights weights;
@@ -114,12 +111,22 @@ OracleResult RunOracle(const DecoderConfig& config,
   }
   at::Tensor sum = at::zeros({}, parameters.front().value.options());
   for (const data::SampleTokens& sample : samples) {
-    sum = sum + DocumentLoss(config, weights, sample);
+    sum = sum + loss(weights, sample);
   }
-  const at::Tensor loss = sum / static_cast<double>(result.trained_tokens);
-  torch::autograd::backward({loss});
-  result.loss = loss.item().toDouble();
+  const at::Tensor mean = sum / static_cast<double>(result.trained_tokens);
+  torch::autograd::backward({mean});
+  result.loss = mean.item().toDouble();
   return result;
+}
+
+OracleResult RunOracle(const DecoderConfig& config,
+                       const std::vector<NamedParameter>& parameters,
+                       const std::vector<data::SampleTokens>& samples) {
+  const SampleLoss loss = [&config](const Weights& weights,
+                                    const data::SampleTokens& sample) {
+    return DocumentLoss(config, weights, sample);
+  };
+  return RunOracle(loss, parameters, samples);
 }
 
 std::vector<NamedParameter> CopyParameters(

@@ -4,11 +4,15 @@
 // The slow, obvious decoder that defines what the engine must compute: one
 // document at a time, explicit softmax over a masked square of scores, torch's
 // plain operations, autograd. Shares no code with model/ and parallel/ but the
-// parameters' names. For tests.
+// parameters' names. And the same around the loss of any other model. For
+// tests.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -22,8 +26,18 @@ struct OracleResult {
   int64_t trained_tokens = 0;
 };
 
-// Loss of one process over `samples`; its gradient replaces the parameters'
-// grad().
+// Parameters by name.
+using Weights = std::map<std::string, at::Tensor>;
+// The sum of the losses of one sample, with a graph.
+using SampleLoss = std::function<at::Tensor(const Weights& weights,
+                                            const data::SampleTokens& sample)>;
+
+// Loss of one process over `samples`, one at a time; its gradient replaces the
+// parameters' grad().
+OracleResult RunOracle(const SampleLoss& loss,
+                       const std::vector<NamedParameter>& parameters,
+                       const std::vector<data::SampleTokens>& samples);
+// The same of the decoder.
 OracleResult RunOracle(const DecoderConfig& config,
                        const std::vector<NamedParameter>& parameters,
                        const std::vector<data::SampleTokens>& samples);

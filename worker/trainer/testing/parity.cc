@@ -19,7 +19,6 @@
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/testing/clip_oracle.h"
-#include "worker/trainer/testing/oracle.h"
 
 namespace evenstep::trainer::testing {
 namespace {
@@ -42,6 +41,7 @@ AdamWOptions Optimizer(size_t steps) {
 constexpr uint64_t kSeed = 5;
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ParityOptions& options) {
+  if (options.own.make) return options.own.make();
   if (!options.video) return MakeDecoder(options.config);
   EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                             MakeDiffusionTransformer(*options.video));
@@ -157,6 +157,9 @@ OracleResult RunOracleOf(const ParityOptions& options,
   for (const auto& [id, sample] : step.samples) {
     samples.push_back(sample);
     ids.push_back(id);
+  }
+  if (options.own.make) {
+    return RunOracle(options.own.loss, parameters, samples);
   }
   return options.video
              ? RunClipOracle(*options.video, parameters, samples, ids, kSeed)

@@ -17,6 +17,7 @@
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
 #include "worker/trainer/parallel/step_runner.h"
+#include "worker/trainer/testing/oracle.h"
 #include "worker/trainer/testing/ranks.h"
 
 namespace evenstep::trainer::testing {
@@ -44,9 +45,17 @@ using GroupWrapper = std::function<std::unique_ptr<Communicator>(
 using SampleMaker =
     std::function<data::SampleTokens(int64_t id, int64_t length)>;
 
+// A model of one's own in the place of the trainer's: how a rank makes it, and
+// the slow, obvious form of what it computes.
+struct OwnModel {
+  std::function<absl::StatusOr<std::unique_ptr<Model>>()> make;  // empty: none
+  SampleLoss loss;
+};
+
 struct ParityOptions {
   DecoderConfig config;
   std::optional<DiffusionTransformerConfig> video;  // in the place of config
+  OwnModel own;  // in the place of both; tokens are below config.vocab
   int world = 1;
   // One list per step.
   std::vector<std::vector<TestMicroBatch>> steps;

@@ -1,6 +1,6 @@
 // draw_lengths LAW COUNT SEED: lengths of a named law (data/length_law.h), one
-// a line. For benchmark scripts, so that they draw from the same laws as
-// `evenstep plan`.
+// a line; of clips also their frames, height and width. For benchmark scripts,
+// so that they draw from the same laws as `evenstep plan`.
 
 #include <cstdint>
 #include <cstdio>
@@ -24,7 +24,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (const auto& draw : evenstep::data::DrawLengths(*law, count, seed)) {
-    std::printf("%lld\n", static_cast<long long>(draw.length));
+    std::printf("%lld", static_cast<long long>(draw.length));
+    if (draw.frames > 0) {
+      std::printf(" %lld %lld %lld", static_cast<long long>(draw.frames),
+                  static_cast<long long>(draw.height),
+                  static_cast<long long>(draw.width));
+    }
+    std::printf("\n");
   }
   return 0;
 }

@@ -3,9 +3,11 @@
 
 Each policy runs as a whole job of `evenstep local`, in turn and then in reverse
 order, so that a drift of the machine's speed hits all alike. The first two
-steps of each run are left out. 2 ranks on 2 cores, one thread each; then 4
-ranks over an emulated link between nodes of 2 ranks, which is slower than this
-machine's loopback: those rows say EMULATED, and compare only among themselves.
+steps of each run are left out. 2 ranks on 2 cores, one thread each: a text model
+on lengths of Wikipedia, and a video model on clips of three laws (latents.py).
+Then 4 ranks over an emulated link between nodes of 2 ranks, which is slower than
+this machine's loopback: those rows say EMULATED, and compare only among
+themselves.
 
 Rates are by the wall clock, and by CPU: tokens over the CPU seconds of the
 slowest rank. Of each step the least of the repeats counts; `noise` is how far
@@ -27,6 +29,7 @@ sys.path.insert(0, str(REPOSITORY / "examples" / "demo"))
 sys.path.insert(0, str(HERE))
 
 import corpus  # noqa: E402
+import latents  # noqa: E402
 import run_demo  # noqa: E402
 
 POLICIES = ["static", "balanced", "bucket", "bucket-tuned", "packed",
@@ -35,6 +38,7 @@ LAW = "wikipedia"
 LONGEST = 8192
 SAMPLES = 16
 CORPUS_SEED = 1
+VIDEO_LAWS = ["short", "balanced", "long"]
 
 EMULATED_POLICIES = ["packed", "dcp-inter", "even"]
 EMULATED_LINK = ("ranks_per_node=2,inside_latency=100us,"
@@ -50,7 +54,11 @@ def say(text):
 
 
 class Bench:
-    """One setting: a number of ranks and a link."""
+    """One setting: a job, its data, a number of ranks and a link."""
+
+    job_file = "job.yaml"
+    model = "text, 2 layers, width 128"
+    law = LAW
 
     def __init__(self, options, name, ranks, settings, link=None):
         self.out = options.work / name
@@ -59,7 +67,7 @@ class Bench:
         self.link = link
         self.options = options
         job = self.out / "job.yaml"
-        job.write_text((HERE / "job.yaml").read_text())
+        job.write_text((HERE / self.job_file).read_text())
         steps = options.steps + run_demo.WARM_UP_STEPS
         self.runner = run_demo.Demo(
             options.bin, self.out,
@@ -68,14 +76,13 @@ class Bench:
         if link:
             self.runner.environment = {
                 **os.environ, "EVENSTEP_TRAINER_EMULATED_LINK": link}
-        self.lengths = self.make_corpus(steps)
+        # Each step trains on samples that no other step has.
+        self.make_data(SAMPLES * steps)
 
-    def make_corpus(self, steps):
-        # Each step trains on documents that no other step has.
-        lengths = corpus.draw_lengths(self.options.bin, LAW, SAMPLES * steps,
+    def make_data(self, count):
+        lengths = corpus.draw_lengths(self.options.bin, LAW, count,
                                       CORPUS_SEED, LONGEST)
         corpus.write_corpus(self.out / "wikipedia.jsonl", lengths, CORPUS_SEED)
-        return lengths
 
     def measure_costs(self):
         """A profile, or, over an emulated link, what a job measures."""
@@ -96,6 +103,25 @@ class Bench:
             runs += [self.runner.run(policy, SAMPLES, repeat + 1, [])
                      for policy in order]
         return runs
+
+
+class VideoBench(Bench):
+    """A video model on clips of a law; its job measures what it costs."""
+
+    job_file = "video_job.yaml"
+    model = "video, 1 spatial and 1 temporal layer, width 128"
+
+    def __init__(self, options, law):
+        self.law = law
+        super().__init__(options, f"video-{law}", 2, [])
+
+    def make_data(self, count):
+        clips = latents.draw_clips(self.options.bin, self.law, count,
+                                   CORPUS_SEED)
+        latents.write_clips(self.out / "clips", clips, CORPUS_SEED)
+
+    def measure_costs(self):
+        self.runner.measure_costs()
 
 
 def cpu_rate(run):
@@ -120,8 +146,8 @@ def row_of(bench, policy, runs):
     rates = [cpu_rate(run) for run in runs]
     figures = run_demo.summarize(runs)
     return {
-        "model": "2 layers, width 128",
-        "law": LAW,
+        "model": bench.model,
+        "law": bench.law,
         "policy": policy,
         "ranks": bench.ranks,
         "link": f"EMULATED: {bench.link}" if bench.link else "loopback",
@@ -166,6 +192,8 @@ def check(rows):
     """`even` is the fastest, or equal within the noise of the two."""
     problems = []
     figures = by_policy(rows)
+    if "even" not in figures:
+        return []
     even = figures["even"]
     for policy, row in figures.items():
         noise = max(row["noise"], even["noise"])
@@ -187,6 +215,58 @@ def check_emulated(rows):
     return ["EMULATED: even is not faster than packed"]
 
 
+def check_curves(runs):
+    difference = run_demo.largest_difference(runs)
+    print(f"largest difference between the loss curves: {difference:.1e}\n")
+    if difference <= run_demo.LARGEST_DIFFERENCE:
+        return []
+    return [f"loss curves differ by {difference:.1e}"]
+
+
+def rows_of(bench, policies, runs):
+    return [row_of(bench, policy, [r for r in runs if r.policy == policy])
+            for policy in policies]
+
+
+# Each prints its table, and returns its rows and what they break.
+
+
+def text_part(options):
+    bench = Bench(options, "loopback", 2, [])
+    runs = bench.run(options.policies)
+    rows = rows_of(bench, options.policies, runs)
+    print_table(f"{SAMPLES} samples a step, lengths of {LAW} up to {LONGEST}, "
+                "2 ranks on loopback", rows, "tokens_per_cpu_second")
+    return rows, check(rows) + check_curves(runs)
+
+
+def video_part(options):
+    all_rows, problems = [], []
+    for law in VIDEO_LAWS:
+        bench = VideoBench(options, law)
+        runs = bench.run(options.policies)
+        rows = rows_of(bench, options.policies, runs)
+        print_table(f"video: {SAMPLES} clips a step, law {law}, 2 ranks on "
+                    "loopback", rows, "tokens_per_cpu_second")
+        all_rows += rows
+        problems += [f"{law}: {problem}"
+                     for problem in check(rows) + check_curves(runs)]
+    return all_rows, problems
+
+
+def emulated_part(options):
+    bench = Bench(options, "emulated", 4, ["memory.tokens_per_rank=2048"],
+                  EMULATED_LINK)
+    runs = bench.run(EMULATED_POLICIES)
+    rows = rows_of(bench, EMULATED_POLICIES, runs)
+    print_table(f"EMULATED LINK ({EMULATED_LINK}), 4 ranks", rows,
+                "tokens_per_second")
+    return rows, check_emulated(rows)
+
+
+PARTS = {"text": text_part, "video": video_part, "emulated": emulated_part}
+
+
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
@@ -194,11 +274,12 @@ def parse_options():
                         help="folder of the runs")
     parser.add_argument("--out", type=pathlib.Path, required=True,
                         help="where the rows go, as JSON")
-    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--steps", type=int, default=6,
                         help="steps of a run, after two that warm up")
     parser.add_argument("--policies", nargs="+", default=POLICIES)
-    parser.add_argument("--skip-emulated", action="store_true")
+    parser.add_argument("--only", choices=PARTS, action="append",
+                        help="only this part; may be repeated")
     parser.add_argument("--set", action="append", default=[], dest="settings",
                         metavar="KEY=VALUE", help="changes the job")
     options = parser.parse_args()
@@ -209,37 +290,17 @@ def parse_options():
 
 def main():
     options = parse_options()
-    bench = Bench(options, "loopback", 2, [])
-    runs = bench.run(options.policies)
-    rows = [row_of(bench, policy, [r for r in runs if r.policy == policy])
-            for policy in options.policies]
-    difference = run_demo.largest_difference(runs)
-    problems = check(rows) if "even" in options.policies else []
-    if difference > run_demo.LARGEST_DIFFERENCE:
-        problems.append(f"loss curves differ by {difference:.1e}")
-    print_table(f"{SAMPLES} samples a step, lengths of {LAW} up to {LONGEST}, "
-                "2 ranks on loopback", rows, "tokens_per_cpu_second")
-    print(f"largest difference between the loss curves: {difference:.1e}\n")
-
-    emulated_rows = []
-    if not options.skip_emulated:
-        emulated = Bench(options, "emulated", 4,
-                         ["memory.tokens_per_rank=2048"], EMULATED_LINK)
-        runs = emulated.run(EMULATED_POLICIES)
-        emulated_rows = [
-            row_of(emulated, policy, [r for r in runs if r.policy == policy])
-            for policy in EMULATED_POLICIES]
-        problems += check_emulated(emulated_rows)
-        print_table(f"EMULATED LINK ({EMULATED_LINK}), 4 ranks",
-                    emulated_rows, "tokens_per_second")
-
+    rows, problems = [], []
+    for name in options.only or PARTS:
+        part_rows, part_problems = PARTS[name](options)
+        rows += part_rows
+        problems += part_problems
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({
         "machine": f"{os.cpu_count()} cores, {platform.processor()} "
                    f"{platform.machine()}",
         "load_average": os.getloadavg()[0],
-        "rows": rows + emulated_rows,
-        "loss_difference": difference,
+        "rows": rows,
         "problems": problems,
     }, indent=2) + "\n")
     print(f"written: {options.out}")

@@ -88,6 +88,33 @@ TEST(SamplerTest, SharesOfAllRanksAreTheStepExactlyOnce) {
   }
 }
 
+// cases.md, Determinism 36: each rank that begins at a step, with a sampler
+// that has seen none before, stands where the uninterrupted ones do, also where
+// a permutation ends within the step and where the world has another size.
+TEST(SamplerTest, RanksThatResumeAtAStepStandWhereTheOthersDo) {
+  constexpr int64_t kDocuments = 10;
+  constexpr int64_t kBatch = 4;
+  const Sampler uninterrupted(3, kDocuments, kBatch);
+  for (int64_t step = 0; step < 12; ++step) {
+    for (const int world : {1, 2, 3, 8}) {
+      std::vector<int64_t> documents;
+      for (int rank = 0; rank < world; ++rank) {
+        const Sampler resumed(3, kDocuments, kBatch);
+        EXPECT_EQ(resumed.ReportShare(step, rank, world),
+                  uninterrupted.ReportShare(step, rank, world));
+        for (const int64_t id : resumed.ReportShare(step, rank, world)) {
+          documents.push_back(resumed.Document(id));
+        }
+      }
+      std::vector<int64_t> expected =
+          Documents(uninterrupted, step * kBatch, (step + 1) * kBatch);
+      std::sort(documents.begin(), documents.end());
+      std::sort(expected.begin(), expected.end());
+      EXPECT_EQ(documents, expected) << step << " on " << world;
+    }
+  }
+}
+
 TEST(SamplerTest, LateStepsOfHugeDataNeedNoMoreMemoryOrTime) {
   const int64_t size = int64_t{1} << 40;
   const Sampler sampler(9, size, 1024);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Lays clips under each other, frame by frame, as one picture (PNG).
 
-    film_strip.py --out strip.png before.gif after.gif clips-000.safetensors
+    film_strip.py --out strip.png before.gif after.gif /tmp/evenstep-clips
 
-A clip is an animated picture of `evenstep generate`, or a file of latents, of
-which the first clip of that many frames and that size is taken. Python's own
-library alone.
+A clip is an animated picture of `evenstep generate`, or a folder of latents, of
+which the first clip with the frames and the size of the picture is taken.
+Python's own library alone.
 """
 
 import argparse
@@ -87,25 +87,29 @@ def colour_of(values):
     return tuple(bright) if len(bright) == 3 else (bright[0],) * 3
 
 
-def read_latents(path, like, scale):
+def read_latents(folder, like, scale):
     """The first clip of the frames and the size of `like`, enlarged."""
-    data = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", data)
-    header = json.loads(data[8:8 + length])
     side = len(like[0]) // scale, len(like[0][0]) // scale
-    for tensor in header.values():
-        frames, height, width, channels = tensor.get("shape", [0] * 4)
-        if (frames, height, width) != (len(like), *side):
-            continue
-        begin = 8 + length + tensor["data_offsets"][0]
-        floats = struct.unpack_from(f"<{frames * height * width * channels}f",
-                                    data, begin)
-        pixels = [colour_of(floats[i:i + channels])
-                  for i in range(0, len(floats), channels)]
-        rows = [pixels[i:i + width] for i in range(0, len(pixels), width)]
-        clip = [rows[i:i + height] for i in range(0, len(rows), height)]
-        return [enlarge(frame, scale) for frame in clip]
-    raise SystemExit(f"{path}: no clip of {len(like)} frames of {side}")
+    for path in sorted(folder.glob("*.safetensors")):
+        data = path.read_bytes()
+        (length,) = struct.unpack_from("<Q", data)
+        for tensor in json.loads(data[8:8 + length]).values():
+            if tensor.get("shape", [])[:3] != [len(like), *side]:
+                continue
+            begin = 8 + length + tensor["data_offsets"][0]
+            return [enlarge(frame, scale)
+                    for frame in pictures(data, begin, tensor["shape"])]
+    raise SystemExit(f"{folder}: no clip of {len(like)} frames of {side}")
+
+
+def pictures(data, begin, shape):
+    frames, height, width, channels = shape
+    floats = struct.unpack_from(f"<{frames * height * width * channels}f",
+                                data, begin)
+    pixels = [colour_of(floats[i:i + channels])
+              for i in range(0, len(floats), channels)]
+    rows = [pixels[i:i + width] for i in range(0, len(pixels), width)]
+    return [rows[i:i + height] for i in range(0, len(rows), height)]
 
 
 def enlarge(frame, scale):

@@ -3,7 +3,9 @@ policy."""
 
 import json
 import pathlib
+import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -52,7 +54,27 @@ class VideoTest(unittest.TestCase):
     def test_the_example_trains_with_costs_of_its_own(self):
         summary = self.train("measured")
         self.assertEqual(len(summary["losses"]), 6)
-        self.assertTrue((self.folder / "measured/model.safetensors").exists())
+        weights = self.folder / "measured/model.safetensors"
+        self.assertTrue(weights.exists())
+        self.check_film_strip(weights)
+
+    # A sample above the clip of the data that has its size.
+    def check_film_strip(self, weights):
+        sample = self.folder / "sample.gif"
+        made = self.run_evenstep("generate", weights, "--frames", 4,
+                                 "--height", 8, "--width", 8, "--steps", 2,
+                                 "--out", sample)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        strip = self.folder / "strip.png"
+        subprocess.run(
+            [sys.executable, EXAMPLE / "film_strip.py", "--out", strip,
+             sample, self.clips],
+            check=True, timeout=60)
+        picture = strip.read_bytes()
+        self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        # Every second frame of four, 32 pixels wide each; two rows.
+        self.assertEqual(struct.unpack_from(">II", picture, 16),
+                         (2 * 32 + 4, 2 * 32 + 8))
 
     # Noise, timesteps and given frames do not depend on who runs a clip.
     def test_every_policy_gives_the_same_curve(self):

@@ -11,7 +11,8 @@ themselves.
 
 Rates are by the wall clock, and by CPU: tokens over the CPU seconds of the
 slowest rank. Of each step the least of the repeats counts; `noise` is how far
-whole runs of one policy lie apart. Checks are on CPU seconds.
+that moves without one of them (judge.py). Checks are on CPU seconds, of the
+emulated rows on the wall clock.
 """
 
 import argparse
@@ -29,6 +30,7 @@ sys.path.insert(0, str(REPOSITORY / "examples" / "demo"))
 sys.path.insert(0, str(HERE))
 
 import corpus  # noqa: E402
+import judge  # noqa: E402
 import latents  # noqa: E402
 import run_demo  # noqa: E402
 
@@ -45,9 +47,6 @@ EMULATED_LINK = ("ranks_per_node=2,inside_latency=100us,"
                  "inside_gigabytes_per_second=1,across_latency=500us,"
                  "across_gigabytes_per_second=0.1")
 
-# Of `even`, by CPU seconds.
-LARGEST_IDLE_SHARE = 0.03
-
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
@@ -59,12 +58,15 @@ class Bench:
     job_file = "job.yaml"
     model = "text, 2 layers, width 128"
     law = LAW
+    judged_by = "slowest_cpu_seconds"
 
     def __init__(self, options, name, ranks, settings, link=None):
         self.out = options.work / name
         self.out.mkdir(parents=True, exist_ok=True)
         self.ranks = ranks
         self.link = link
+        if link:  # its waiting takes no CPU
+            self.judged_by = "step_seconds"
         self.options = options
         job = self.out / "job.yaml"
         job.write_text((HERE / self.job_file).read_text())
@@ -128,26 +130,12 @@ class VideoBench(Bench):
         self.runner.costs.write_text(VideoBench.profile)
 
 
-def cpu_rate(run):
-    steps = run.measured_steps()
-    return (sum(s["trained_tokens"] for s in steps) /
-            sum(s["slowest_cpu_seconds"] for s in steps))
-
-
-def least_of(runs):
-    """Each step as the run had it that took least: a neighbour on a shared
-    machine slows some steps of some runs, and speeds up none."""
-    return [min(same, key=lambda step: step["slowest_cpu_seconds"])
-            for same in zip(*(run.measured_steps() for run in runs))]
-
-
 def row_of(bench, policy, runs):
-    steps = least_of(runs)
+    repeats = [run.measured_steps() for run in runs]
+    steps = judge.least_of(repeats, bench.judged_by)
     wall = sum(s["step_seconds"] for s in steps)
     slowest = sum(s["slowest_cpu_seconds"] for s in steps)
-    mean = sum(s["mean_cpu_seconds"] for s in steps)
     tokens = sum(s["trained_tokens"] for s in steps)
-    rates = [cpu_rate(run) for run in runs]
     figures = run_demo.summarize(runs)
     return {
         "model": bench.model,
@@ -157,8 +145,8 @@ def row_of(bench, policy, runs):
         "link": f"EMULATED: {bench.link}" if bench.link else "loopback",
         "tokens_per_second": tokens / wall,
         "tokens_per_cpu_second": tokens / slowest,
-        "noise": (max(rates) - min(rates)) / statistics.median(rates),
-        "idle_share": 1 - mean / slowest,
+        "noise": judge.noise_of(repeats, bench.judged_by),
+        "idle_share": judge.idle_share(steps),
         "waiting_share": figures["idle_share"],
         "padding_ratio": figures["padding_ratio"],
         "recompute_ratio": statistics.mean(s["recompute_ratio"]
@@ -188,31 +176,17 @@ def print_table(title, rows, key):
     print(flush=True)
 
 
-def by_policy(rows):
-    return {row["policy"]: row for row in rows}
-
-
 def check(rows):
     """`even` is the fastest, or equal within the noise of the two."""
-    problems = []
-    figures = by_policy(rows)
-    if "even" not in figures:
+    if "even" not in (row["policy"] for row in rows):
         return []
-    even = figures["even"]
-    for policy, row in figures.items():
-        noise = max(row["noise"], even["noise"])
-        if row["tokens_per_cpu_second"] > (
-                even["tokens_per_cpu_second"] * (1 + noise)):
-            problems.append(f"{policy} is faster than even, beyond the noise "
-                            f"of {noise:.1%}")
-    if even["idle_share"] > LARGEST_IDLE_SHARE:
-        problems.append(f"even: idle share {even['idle_share']:.1%}, above "
-                        f"{LARGEST_IDLE_SHARE:.0%}")
-    return problems
+    return (judge.check_noise(rows) +
+            judge.check_fastest(rows, "tokens_per_cpu_second") +
+            judge.check_idle(rows))
 
 
 def check_emulated(rows):
-    figures = by_policy(rows)
+    figures = {row["policy"]: row for row in rows}
     if (figures["even"]["tokens_per_second"] >
             figures["packed"]["tokens_per_second"]):
         return []

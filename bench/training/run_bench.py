@@ -111,7 +111,7 @@ class VideoBench(Bench):
     """A video model on clips of a law."""
 
     job_file = "video_job.yaml"
-    model = "video, 1 spatial and 1 temporal layer, width 128"
+    model = "video, 2 spatial and 2 temporal layers, width 192"
     profile = None  # of the first law's job: the model is the same
 
     def __init__(self, options, law):

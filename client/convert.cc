@@ -75,6 +75,7 @@ void FillProgress(const v1::Job& proto, Job* job) {
   if (proto.has_data()) job->data = ToDataSummary(proto.data());
   if (proto.has_costs()) job->costs = ToCosts(proto.costs());
   job->weights_path = proto.weights_path();
+  job->emulated_link = proto.emulated_link();
 }
 
 }  // namespace

@@ -91,6 +91,17 @@ TEST_F(AppTest, DescribeIsReadable) {
   EXPECT_EQ(out(), Golden("describe.txt", out()));
 }
 
+TEST_F(AppTest, AJobOnAnEmulatedLinkIsLabelled) {
+  client::Job job = FullJob();
+  job.emulated_link = "EMULATED link: 2 ranks a node";
+  fake_.PutJob(job);
+  EXPECT_EQ(Run({"describe", "books-1"}), 0);
+  EXPECT_THAT(out(), HasSubstr("Link:          EMULATED link: 2 ranks a node"));
+  EXPECT_EQ(Run({"describe", "books-1", "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["emulated_link"],
+            "EMULATED link: 2 ranks a node");
+}
+
 TEST_F(AppTest, HealthAndVersionAnswer) {
   EXPECT_EQ(Run({"health", "--coordinator", "somewhere:1"}), 0);
   EXPECT_EQ(out(), "somewhere:1  SERVING\n");

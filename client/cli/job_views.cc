@@ -92,6 +92,7 @@ std::vector<Row> Head(const Job& job, absl::Time now) {
   rows.push_back({"Started:", FormatInstant(job.started)});
   rows.push_back({"Ended:", FormatInstant(job.ended)});
   rows.push_back({"Run time:", RunTime(job, now)});
+  if (!job.emulated_link.empty()) rows.push_back({"Link:", job.emulated_link});
   return rows;
 }
 

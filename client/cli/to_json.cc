@@ -187,6 +187,7 @@ Json ToJson(const client::Job& job) {
           {"data", job.data ? ToJson(*job.data) : Json()},
           {"costs", job.costs ? ToJson(*job.costs) : Json()},
           {"weights_path", job.weights_path},
+          {"emulated_link", job.emulated_link},
           {"recent_steps", recent},
           {"spec", YamlToJson(job.job_file)}};
 }

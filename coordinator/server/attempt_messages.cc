@@ -269,6 +269,10 @@ void AttemptSupervisor::OnStarted(const std::string& node,
   }
   live->attempt.MarkStarted(message.rank());
   JobRecord& record = RecordOf(*live);
+  if (!message.emulated_link().empty()) {
+    record.job.set_emulated_link(message.emulated_link());
+    parts_.book.MarkChanged(record);
+  }
   if (!live->attempt.all_started() ||
       record.status.state != JobState::kStarting) {
     return;

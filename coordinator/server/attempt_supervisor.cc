@@ -48,6 +48,7 @@ JobRecord NextAttempt(const JobRecord& record,
   job.clear_data();
   job.clear_costs();
   job.clear_weights_path();
+  job.clear_emulated_link();
   if (job.spec().has_costs()) *job.mutable_costs() = job.spec().costs();
   for (const NodeShare& share : shares) {
     v1::Placement* const placement = job.add_placements();

@@ -39,6 +39,16 @@ TEST_F(CoordinatorTest, AJobTrainsAllStepsAndSucceeds) {
   EXPECT_TRUE(job.has_started() && job.has_ended());
 }
 
+TEST_F(CoordinatorTest, ALinkThatOneRankEmulatesLabelsTheJob) {
+  StartJob("job");
+  EXPECT_EQ(Get("job").emulated_link(), "");
+  v1::AgentMessage started = testing::Started(Id(a_), 1);
+  started.mutable_started()->set_emulated_link("EMULATED link");
+  Say(AgentOf(1), started);
+  Settle();
+  EXPECT_EQ(Get("job").emulated_link(), "EMULATED link");
+}
+
 TEST_F(CoordinatorTest, EveryNodeGetsEveryPlanOnceInOrder) {
   StartJob("job");
   for (const Agent& agent : {a_, b_}) {

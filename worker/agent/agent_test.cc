@@ -33,6 +33,9 @@ TEST_F(AgentTest, AJobRunsToItsEndAndEverythingIsReported) {
   EXPECT_TRUE(ExitOf(1).clean());
   EXPECT_TRUE(Pids().empty());
   for (const v1::AgentMessage& message : coordinator_.Received()) {
+    if (message.has_started()) {
+      EXPECT_EQ(message.started().emulated_link(), "EMULATED by the fake");
+    }
     if (message.has_lengths()) {
       EXPECT_EQ(message.lengths().report().generation(), 3);
       EXPECT_EQ(message.lengths().attempt().job_id(), "job");

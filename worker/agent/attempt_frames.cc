@@ -39,6 +39,8 @@ void Attempt::OnFrame(int rank, const trainer::v1::ToAgent& frame) {
     case trainer::v1::ToAgent::kStarted:
       *message.mutable_started()->mutable_attempt() = id();
       message.mutable_started()->set_rank(rank);
+      message.mutable_started()->set_emulated_link(
+          frame.started().emulated_link());
       return context_.send(std::move(message));
     case trainer::v1::ToAgent::kSet:
       return OnRendezvousSet(frame.set());

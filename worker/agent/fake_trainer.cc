@@ -133,7 +133,7 @@ class FakeTrainer {
     message.mutable_data()->set_num_samples(100);
     Send(message);
     Send(LengthsOf(0));
-    message.mutable_started();
+    message.mutable_started()->set_emulated_link("EMULATED by the fake");
     Send(message);
     ToTrainer order;
     while (socket_.Receive(&order).ok()) {

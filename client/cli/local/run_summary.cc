@@ -92,7 +92,8 @@ Json SummarizeRun(const client::Job& job, const Steps& steps) {
                   {"policy", job.policy},
                   {"ranks", job.ranks},
                   {"num_steps", job.num_steps},
-                  {"steps_done", job.steps_done}};
+                  {"steps_done", job.steps_done},
+                  {"emulated_link", job.emulated_link}};
   AddFigures(job, steps, &summary);
   summary["data"] = job.data ? ToJson(*job.data) : Json();
   summary["costs"] = job.costs ? ToJson(*job.costs) : Json();

@@ -71,6 +71,13 @@ TEST(RunSummary, ARunWithoutStepsHasNoFigures) {
             "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio\n");
 }
 
+TEST(RunSummary, ARunOnAnEmulatedLinkIsLabelled) {
+  EXPECT_EQ(SummarizeRun(TwoRanks(), {})["emulated_link"], "");
+  client::Job job = TwoRanks();
+  job.emulated_link = "EMULATED link: 2 ranks a node";
+  EXPECT_EQ(SummarizeRun(job, {})["emulated_link"], job.emulated_link);
+}
+
 TEST(RunSummary, TheLossCurveHasARowPerStep) {
   EXPECT_EQ(FormatLossCurve({Step(0, 0.5, 10, 0.25, 0)}),
             "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio\n"

@@ -136,6 +136,9 @@ struct Job {
   std::optional<DataSummary> data;  // absent before the first attempt
   std::optional<Costs> costs;       // absent before they are measured
   std::string weights_path;         // on rank 0's node; empty before
+  // Not empty: the trainers slowed their collectives down to emulate this link;
+  // times, costs and plans are not the machine's own.
+  std::string emulated_link;
 };
 
 // One thing that happened to a job.

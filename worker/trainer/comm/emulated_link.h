@@ -3,8 +3,9 @@
 
 // Emulation, for benchmarks only: makes a fast link (loopback) look like two
 // levels of slower ones, inside a node and across nodes, by waiting after every
-// collective. What the real exchange took comes on top. Every name, log line
-// and result of a run with it says that it is emulated.
+// collective. What the real exchange took comes on top. It is always said: the
+// log of every rank does, and the rank says it with its start, so that the job,
+// its description and its summary do (Job.emulated_link).
 //
 // A collective takes, on each rank, rounds * latency plus the larger of its
 // bytes sent and received at a level, over that level's bandwidth; of both

@@ -85,23 +85,31 @@ absl::StatusOr<FaultPlan> LoadFaults(const TrainerOptions& options) {
   return plan;
 }
 
+// Slows `factory` down, and says so in the setup.
+absl::Status Emulate(const std::string& link_text, TrainerSetup* setup,
+                     std::unique_ptr<CommunicatorFactory>* factory) {
+  EVENSTEP_ASSIGN_OR_RETURN(const EmulatedLink link,
+                            ParseEmulatedLink(link_text));
+  setup->emulated_link = DescribeEmulatedLink(link);
+  *factory = MakeEmulatedLinkFactory(std::move(*factory), link, absl::SleepFor);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
-    const TrainerSetup& setup, const TrainerOptions& trainer,
-    Process* process) {
-  if (setup.world == 1) {
+    const TrainerOptions& trainer, TrainerSetup* setup, Process* process) {
+  if (setup->world == 1) {
     process->hub = std::make_unique<InProcessHub>();
     return process->hub->MakeFactory();
   }
   GlooOptions options;
-  options.listen_host = setup.listen_host;
+  options.listen_host = setup->listen_host;
   // The step loop sets the one of collectives once the first gate is passed.
-  options.timeout = SetUpTimeout(setup.spec.timeouts);
+  options.timeout = SetUpTimeout(setup->spec.timeouts);
   EVENSTEP_ASSIGN_OR_RETURN(auto factory,
                             MakeGlooFactory(options, process->link.get()));
   if (!trainer.emulated_link_text.empty()) {
-    EVENSTEP_ASSIGN_OR_RETURN(const EmulatedLink link,
-                              ParseEmulatedLink(trainer.emulated_link_text));
-    factory = MakeEmulatedLinkFactory(std::move(factory), link, absl::SleepFor);
+    EVENSTEP_RETURN_IF_ERROR(
+        Emulate(trainer.emulated_link_text, setup, &factory));
   }
   if (trainer.device != nullptr) {
     EVENSTEP_ASSIGN_OR_RETURN(
@@ -155,7 +163,7 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
     parts->setup.device = *device;
     parts->setup.device_name = options.device->name(*device);
   }
-  auto factory = MakeFactory(parts->setup, options, process);
+  auto factory = MakeFactory(options, &parts->setup, process);
   if (!factory.ok()) {
     return WithReason(factory.status(), FailureReason::kStartFailed, kNoStep);
   }

@@ -115,7 +115,7 @@ absl::StatusOr<NextStep> StepLoop::PassGate(int64_t step) {
   parts_.plans->DropBefore(step);
   if (step == 0) {
     v1::ToAgent message;
-    message.mutable_started();
+    message.mutable_started()->set_emulated_link(parts_.setup.emulated_link);
     EVENSTEP_RETURN_IF_ERROR(parts_.agent->Send(message));
   }
   return next;

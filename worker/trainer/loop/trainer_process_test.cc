@@ -40,7 +40,8 @@ class TrainerProcessTest : public testing::Test {
         .folder = folder_.path(),
         .spec = spec_,
         .layout = LongestTogether,
-        .fault = fault});
+        .fault = fault,
+        .emulated_link = emulated_link_});
     agent_->Start();
   }
   std::vector<v1::ToAgent> Messages(
@@ -73,6 +74,7 @@ class TrainerProcessTest : public testing::Test {
 
   TempFolder data_;
   TempFolder folder_;
+  std::string emulated_link_;
   jobspec::JobSpec spec_;
   std::unique_ptr<FakeAgent> agent_;
 };
@@ -92,6 +94,10 @@ TEST_F(TrainerProcessTest, TwoProcessesTrainThreeStepsAndLeaveTheWeights) {
       data::ReadSafetensors(folder_.path() + "/model.safetensors").ok());
   EXPECT_EQ(agent_->coordinator().Losses(0).size(), 3u);
   EXPECT_EQ(agent_->coordinator().Losses(0), agent_->coordinator().Losses(1));
+  for (const v1::ToAgent& message :
+       Messages(1, [](const auto& m) { return m.has_started(); })) {
+    EXPECT_EQ(message.started().emulated_link(), "");
+  }
   for (const v1::ToAgent& message :
        Messages(1, [](const auto& m) { return m.has_step(); })) {
     EXPECT_GT(message.step().step_ns(), 0);
@@ -124,15 +130,44 @@ TEST_F(TrainerProcessTest, AJobMayAskForSplitStatesPrecisionAndAttention) {
   EXPECT_EQ(weights->tensors.front().dtype, "BF16");
 }
 
+// Every rank says so when it starts, and what is measured is the link's.
+TEST_F(TrainerProcessTest, AnEmulatedLinkIsSaidAndFelt) {
+  emulated_link_ = "inside_latency=2ms,ranks_per_node=2";
+  Start(2, 3, "", [](jobspec::JobSpec& spec) { spec.costs.reset(); });
+  EXPECT_EQ(agent_->Wait(0), kExitFinished);
+  EXPECT_EQ(agent_->Wait(1), kExitFinished);
+  for (int rank = 0; rank < 2; ++rank) {
+    LastWord(rank);
+    const auto started =
+        Messages(rank, [](const auto& m) { return m.has_started(); });
+    ASSERT_EQ(started.size(), 1u);
+    EXPECT_THAT(started[0].started().emulated_link(),
+                HasSubstr("EMULATED link: 2 ranks a node; inside 2ms"));
+  }
+  const auto costs = Messages(0, [](const auto& m) { return m.has_costs(); });
+  ASSERT_EQ(costs.size(), 1u);
+  EXPECT_GE(costs[0].costs().collective_latency_ns(), 2'000'000);
+}
+
+TEST_F(TrainerProcessTest, AnEmulatedLinkThatIsNoneFailsTheStart) {
+  emulated_link_ = "inside_latency=often";
+  Start(2, 3);
+  EXPECT_EQ(agent_->Wait(0), kExitStartFailed);
+  EXPECT_EQ(agent_->Wait(1), kExitStartFailed);
+  EXPECT_THAT(LastWord(0).failure().message(),
+              HasSubstr("EVENSTEP_TRAINER_EMULATED_LINK"));
+}
+
 TEST_F(TrainerProcessTest, AnAbandonEndsRanksThatWaitForAHangingPeer) {
   Start(2, 50, "hang:rank=1:step=2");
   WaitForSteps(0, 2);
   v1::ToTrainer message;
   message.mutable_abandon()->set_message("rank 1 hangs");
-  agent_->Send(0, message);
-  agent_->Send(1, message);
   const absl::Time sent = absl::Now();
+  // One after the other: a rank that leaves breaks its peer's collective.
+  agent_->Send(0, message);
   EXPECT_EQ(agent_->Wait(0), kExitAbandoned);
+  agent_->Send(1, message);
   EXPECT_EQ(agent_->Wait(1), kExitAbandoned);
   EXPECT_LT(absl::Now() - sent, absl::Seconds(5));
 }

@@ -32,6 +32,8 @@ struct TrainerSetup {
   std::string device_name;  // its maker's; empty on CPU
   // Beside the trainer's own; null: none. Not owned.
   const NamedModels* models = nullptr;
+  // The link that collectives emulate, for people; empty outside benchmarks.
+  std::string emulated_link;
 };
 
 // INVALID_ARGUMENT with the numbers: the job breaks a rule, or rank, world and

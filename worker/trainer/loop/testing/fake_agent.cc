@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "wire/job_spec_proto.h"
+#include "worker/trainer/comm/emulated_link.h"
 #include "worker/trainer/loop/fault.h"
 
 namespace evenstep::trainer {
@@ -71,13 +72,16 @@ void FakeAgent::Start() {
 void FakeAgent::Spawn(int rank) {
   const std::string rank_text = absl::StrCat(rank);
   const std::string fault = absl::StrCat(kFaultVariable, "=", options_.fault);
+  const std::string link =
+      absl::StrCat(kEmulatedLinkVariable, "=", options_.emulated_link);
   const char* argv[] = {options_.trainer_binary.c_str(),
                         "--socket",
                         socket_path_.c_str(),
                         "--rank",
                         rank_text.c_str(),
                         nullptr};
-  std::vector<char*> environment = {const_cast<char*>(fault.c_str())};
+  std::vector<char*> environment = {const_cast<char*>(fault.c_str()),
+                                    const_cast<char*>(link.c_str())};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     environment.push_back(*entry);
   }

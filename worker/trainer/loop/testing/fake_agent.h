@@ -26,7 +26,8 @@ struct FakeAgentOptions {
   std::string folder;  // for socket and output
   jobspec::JobSpec spec;
   Layout layout;
-  std::string fault;  // of EVENSTEP_TRAINER_FAULT
+  std::string fault;          // of EVENSTEP_TRAINER_FAULT
+  std::string emulated_link;  // of EVENSTEP_TRAINER_EMULATED_LINK
 };
 
 class FakeAgent {

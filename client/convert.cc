@@ -11,6 +11,10 @@ absl::Time ToTime(const google::protobuf::Timestamp& time) {
          absl::Nanoseconds(time.nanos());
 }
 
+Evaluation ToEvaluation(const v1::EvaluationSummary& proto) {
+  return {proto.step(), proto.loss(), proto.trained_tokens(), proto.seconds()};
+}
+
 Totals ToTotals(const v1::JobTotals& proto) {
   Totals totals;
   totals.step_seconds = proto.step_seconds();
@@ -23,6 +27,12 @@ Totals ToTotals(const v1::JobTotals& proto) {
   totals.plans_refused = proto.plans_refused();
   totals.prediction_error = proto.prediction_error();
   totals.cost_drift = proto.cost_drift();
+  if (proto.has_last_evaluation()) {
+    totals.last_evaluation = ToEvaluation(proto.last_evaluation());
+  }
+  if (proto.has_best_evaluation()) {
+    totals.best_evaluation = ToEvaluation(proto.best_evaluation());
+  }
   return totals;
 }
 
@@ -34,6 +44,8 @@ DataSummary ToDataSummary(const v1::DataSummary& proto) {
   data.num_truncated = proto.num_truncated();
   data.longest_tokens = proto.longest();
   data.total_tokens = proto.total_tokens();
+  data.evaluation_samples = proto.evaluation_samples();
+  data.evaluation_tokens = proto.evaluation_tokens();
   return data;
 }
 
@@ -151,6 +163,9 @@ StepSummary FromProto(const v1::StepSummary& proto) {
   step.groups_live = proto.groups_live();
   step.groups_opened = proto.groups_opened();
   step.group_opening_seconds = proto.group_opening_seconds();
+  if (proto.has_evaluation()) {
+    step.evaluation = ToEvaluation(proto.evaluation());
+  }
   return step;
 }
 

@@ -250,26 +250,25 @@ std::string ReadBytes(std::ifstream* in, uint64_t count) {
   return bytes;
 }
 
-absl::StatusOr<std::vector<TensorPlace>> ParsePlaces(std::ifstream* in,
-                                                     uint64_t file_bytes) {
+absl::StatusOr<SafetensorsHeader> ParsePlaces(std::ifstream* in,
+                                              uint64_t file_bytes) {
   EVENSTEP_ASSIGN_OR_RETURN(
       const uint64_t header_bytes,
       HeaderBytes(ReadBytes(in, kLengthBytes), file_bytes));
-  SafetensorsMetadata metadata;
+  SafetensorsHeader header;
   std::vector<Entry> entries;
   EVENSTEP_RETURN_IF_ERROR(
-      ParseHeader(ReadBytes(in, header_bytes), &metadata, &entries));
+      ParseHeader(ReadBytes(in, header_bytes), &header.metadata, &entries));
   const uint64_t start = kLengthBytes + header_bytes;
   EVENSTEP_RETURN_IF_ERROR(CheckPlaces(file_bytes - start, entries));
-  std::vector<TensorPlace> places;
   for (Entry& entry : entries) {
-    places.push_back({std::move(entry.tensor.name),
-                      std::move(entry.tensor.dtype),
-                      std::move(entry.tensor.shape),
-                      static_cast<int64_t>(start + entry.begin),
-                      static_cast<int64_t>(entry.end - entry.begin)});
+    header.places.push_back({std::move(entry.tensor.name),
+                             std::move(entry.tensor.dtype),
+                             std::move(entry.tensor.shape),
+                             static_cast<int64_t>(start + entry.begin),
+                             static_cast<int64_t>(entry.end - entry.begin)});
   }
-  return places;
+  return header;
 }
 
 }  // namespace
@@ -277,6 +276,13 @@ absl::StatusOr<std::vector<TensorPlace>> ParsePlaces(std::ifstream* in,
 const TensorBytes* SafetensorsFile::Find(absl::string_view name) const {
   for (const TensorBytes& tensor : tensors) {
     if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+const TensorPlace* SafetensorsHeader::Find(absl::string_view name) const {
+  for (const TensorPlace& place : places) {
+    if (place.name == name) return &place;
   }
   return nullptr;
 }
@@ -316,16 +322,23 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
   return ParseSafetensors(std::move(bytes), path);
 }
 
-absl::StatusOr<std::vector<TensorPlace>> ReadSafetensorsPlaces(
+absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(
     const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
   const auto file_bytes = static_cast<uint64_t>(in.tellg());
   in.seekg(0);
-  auto places = ParsePlaces(&in, file_bytes);
-  if (places.ok()) return places;
+  auto header = ParsePlaces(&in, file_bytes);
+  if (header.ok()) return header;
   return absl::DataLossError(
-      absl::StrCat(path, ": ", places.status().message()));
+      absl::StrCat(path, ": ", header.status().message()));
+}
+
+absl::StatusOr<std::vector<TensorPlace>> ReadSafetensorsPlaces(
+    const std::string& path) {
+  EVENSTEP_ASSIGN_OR_RETURN(SafetensorsHeader header,
+                            ReadSafetensorsHeader(path));
+  return std::move(header.places);
 }
 
 }  // namespace evenstep::data

@@ -50,6 +50,14 @@ struct TensorPlace {
   int64_t bytes = 0;
 };
 
+// What a file's header says.
+struct SafetensorsHeader {
+  SafetensorsMetadata metadata;
+  std::vector<TensorPlace> places;  // in order of their bytes
+
+  const TensorPlace* Find(absl::string_view name) const;
+};
+
 // Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of one
 // name, an unknown dtype, or bytes that do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path,
@@ -59,8 +67,10 @@ absl::Status WriteSafetensors(const std::string& path,
 // NOT_FOUND: no such file. DATA_LOSS: not a whole safetensors file; the
 // sentence says what is wrong, with the numbers.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
-// The header alone, of a file of any size: its tensors in order of their bytes.
-// The same errors.
+// The header alone, of a file of any size. The same errors.
+absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(
+    const std::string& path);
+// Its tensors.
 absl::StatusOr<std::vector<TensorPlace>> ReadSafetensorsPlaces(
     const std::string& path);
 // The same as ReadSafetensors for bytes that are in memory; `name` is for

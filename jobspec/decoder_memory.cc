@@ -27,7 +27,8 @@ planner::MemoryModel DecoderMemory(const ModelSpec& model,
   const int64_t width = model.width;
   const int64_t head_dim = width / model.heads;
   const int64_t keys = model.kv_heads * head_dim;
-  const int64_t mlp = DecoderMlpWidth(model.width);
+  const int64_t mlp =
+      model.mlp_width > 0 ? model.mlp_width : DecoderMlpWidth(model.width);
   planner::MemoryModel memory;
   memory.layer_bytes_per_token =
       element * (7 * width + 2 * keys + 4 * mlp) + exact * (model.heads + 2);

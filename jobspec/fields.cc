@@ -71,6 +71,17 @@ Field OfVideo(const JobSpec* spec, Field field) {
   return field;
 }
 
+// Written only where it is not the usual value.
+template <typename T>
+Field UnlessUsual(std::string key, T usual, T* target) {
+  Field field = ValueField(std::move(key), target);
+  field.format = [usual, target]() -> std::optional<std::string> {
+    if (*target == usual) return std::nullopt;
+    return FormatValue(*target);
+  };
+  return field;
+}
+
 // A cost that one of the two kinds of models does without.
 Field OptionalCost(std::string key, double* target) {
   return {std::move(key),
@@ -104,6 +115,11 @@ std::vector<Field> JobFields(JobSpec* spec) {
       OfVideo(spec, ValueField("model.patch", &spec->model.patch)),
       OfVideo(spec, ValueField("model.max_switch_degree",
                                &spec->model.max_switch_degree)),
+      OptionalText("model.weights", &spec->model.weights),
+      UnlessUsual("model.mlp_width", 0, &spec->model.mlp_width),
+      UnlessUsual("model.rope_theta", kRopeTheta, &spec->model.rope_theta),
+      UnlessUsual("model.norm_epsilon", kNormEpsilon,
+                  &spec->model.norm_epsilon),
       ValueField("data.source", &data->source),
       OptionalText("data.tokenizer", &data->tokenizer),
       ValueField("data.max_length", &data->max_length),
@@ -112,6 +128,10 @@ std::vector<Field> JobFields(JobSpec* spec) {
       NameField("data.on_bad_sample", OnBadSampleName, ParseOnBadSample,
                 &data->on_bad_sample),
       OfVideo(spec, ValueField("data.given_frames", &data->given_frames)),
+      UnlessUsual("evaluation.share", 0.0, &spec->evaluation.share),
+      OptionalText("evaluation.source", &spec->evaluation.source),
+      UnlessUsual<int64_t>("evaluation.every", 0, &spec->evaluation.every),
+      UnlessUsual<int64_t>("evaluation.samples", 0, &spec->evaluation.samples),
       ValueField("batch.samples", &spec->batch_samples),
       ValueField("steps", &spec->steps),
       ValueField("seed", &spec->seed),

@@ -229,18 +229,25 @@ class JobReader {
 };
 
 // Trainers run elsewhere than the user's shell.
-absl::Status MakePathsAbsolute(const std::string& base_dir, DataSpec* data) {
-  EVENSTEP_ASSIGN_OR_RETURN(data->source,
-                            data::AbsoluteSource(data->source, base_dir));
-  if (data->tokenizer.empty()) return absl::OkStatus();
+absl::Status MakeAbsolute(const std::string& base_dir, std::string* path) {
+  if (path->empty()) return absl::OkStatus();
   std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(
-      std::filesystem::path(base_dir) / data->tokenizer, error);
+  const std::filesystem::path absolute =
+      std::filesystem::absolute(std::filesystem::path(base_dir) / *path, error);
   if (error) {
-    return ErrnoStatus(error.value(), "no absolute path of", data->tokenizer);
+    return ErrnoStatus(error.value(), "no absolute path of", *path);
   }
-  data->tokenizer = absolute.lexically_normal().string();
+  *path = absolute.lexically_normal().string();
   return absl::OkStatus();
+}
+
+absl::Status MakePathsAbsolute(const std::string& base_dir, JobSpec* spec) {
+  for (std::string* source : {&spec->data.source, &spec->evaluation.source}) {
+    if (source->empty() && source == &spec->evaluation.source) continue;
+    EVENSTEP_ASSIGN_OR_RETURN(*source, data::AbsoluteSource(*source, base_dir));
+  }
+  EVENSTEP_RETURN_IF_ERROR(MakeAbsolute(base_dir, &spec->data.tokenizer));
+  return MakeAbsolute(base_dir, &spec->model.weights);
 }
 
 // "a.b" and its value as YAML lines; `section` is the one that is open.
@@ -272,7 +279,7 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
     EVENSTEP_RETURN_IF_ERROR(reader.ReadOverride(pair));
   }
   if (spec.model.kv_heads == 0) spec.model.kv_heads = spec.model.heads;
-  EVENSTEP_RETURN_IF_ERROR(MakePathsAbsolute(options.base_dir, &spec.data));
+  EVENSTEP_RETURN_IF_ERROR(MakePathsAbsolute(options.base_dir, &spec));
   if (options.costs == CostsWanted::kLeaveOut) spec.profile = ProfileKey();
   EVENSTEP_RETURN_IF_ERROR(reader.FindWantedProfile());
   EVENSTEP_RETURN_IF_ERROR(reader.CheckRules());

@@ -208,6 +208,12 @@ data::DatasetOptions ToDatasetOptions(const JobSpec& spec) {
   return options;
 }
 
+data::DatasetOptions ToEvaluationOptions(const JobSpec& spec) {
+  data::DatasetOptions options = ToDatasetOptions(spec);
+  options.source = spec.evaluation.source;
+  return options;
+}
+
 planner::ModelShape ToModelShape(const ModelSpec& model) {
   planner::ModelShape shape;
   if (model.is_video()) {

@@ -35,6 +35,9 @@ enum class OptimizerSharding { kNone, kZero1 };
 // for each, in quarters of the layers, of video in halves of either kind.
 enum class Recompute { kFixed, kPlan };
 
+inline constexpr double kRopeTheta = 10000.0;
+inline constexpr double kNormEpsilon = 1e-5;
+
 struct ModelSpec {
   ModelKind kind = ModelKind::kText;
   // Of a model that the trainer was built with beside its own; empty: the
@@ -56,6 +59,13 @@ struct ModelSpec {
   int channels = 0;           // of a latent
   int patch = 1;              // a token's side in latent pixels
   int max_switch_degree = 0;  // wider degrees do not switch; 0: no limit
+  // To begin with: a safetensors file, or a folder with a model.safetensors;
+  // empty: initial values from the seed.
+  std::string weights = {};
+  // Of text.
+  int mlp_width = 0;  // 0: 8/3 of the width, rounded up to a multiple of 32
+  double rope_theta = kRopeTheta;
+  double norm_epsilon = kNormEpsilon;
 
   bool is_video() const { return kind == ModelKind::kVideo; }
 };
@@ -68,6 +78,17 @@ struct DataSpec {
   OnBadSample on_bad_sample = OnBadSample::kFail;
   // Of video: share of clips of which some first frames are given to the model.
   double given_frames = 0;
+};
+
+// Samples that are never trained on: a share of the data, or a source of their
+// own. Off unless one of the two is named.
+struct EvaluationSpec {
+  double share = 0;         // of data.source's documents
+  std::string source = {};  // with data's tokenizer and rules
+  int64_t every = 0;        // steps; 0: only after the last one
+  int64_t samples = 0;      // at most; 0: all
+
+  bool enabled() const { return share > 0 || !source.empty(); }
 };
 
 struct OptimizerSpec {
@@ -110,6 +131,7 @@ struct JobSpec {
   std::string kind = "train";
   ModelSpec model;
   DataSpec data;
+  EvaluationSpec evaluation;
   int64_t batch_samples = 16;
   int64_t steps = 100;
   uint64_t seed = 0;
@@ -134,8 +156,8 @@ struct JobSpec {
 // INVALID_ARGUMENT with "NAME:LINE: key: sentence" ("--set key: sentence" where
 // an override is to blame). `costs` may be a map, the path of a cost file or of
 // a profile (relative to `base_dir`), or `profile`: the one in `profile_folder`
-// that is of the job's model. Relative paths of data and
-// tokenizer are made absolute against `base_dir`. `overrides` are "a.b=value"
+// that is of the job's model. Relative paths of data, tokenizer and weights are
+// made absolute against `base_dir`. `overrides` are "a.b=value"
 // pairs, applied over the file before the rules are checked. kLeaveOut:
 // whatever `costs` says, the job has none (a profile is to be made).
 enum class CostsWanted { kRead, kLeaveOut };
@@ -194,6 +216,8 @@ absl::Status ParseOptimizerSharding(absl::string_view name,
 
 // What OpenDataset needs of a job.
 data::DatasetOptions ToDatasetOptions(const JobSpec& spec);
+// The same for evaluation.source.
+data::DatasetOptions ToEvaluationOptions(const JobSpec& spec);
 
 // The planner's view of a job's model.
 planner::ModelShape ToModelShape(const ModelSpec& model);

@@ -55,6 +55,10 @@ std::string FormatSizes(const ProfilePoint& point, absl::string_view between) {
 std::string ModelKey(const ModelSpec& model) {
   JobSpec spec;
   spec.model = model;
+  // These change no cost.
+  spec.model.weights.clear();
+  spec.model.rope_theta = kRopeTheta;
+  spec.model.norm_epsilon = kNormEpsilon;
   std::vector<std::string> parts;
   for (const Field& field : JobFields(&spec)) {
     absl::string_view key = field.key;

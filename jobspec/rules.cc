@@ -1,6 +1,7 @@
 #include "jobspec/rules.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,6 +27,9 @@ constexpr size_t kMaxSourceBytes = 4096;
 constexpr size_t kMaxModelNameBytes = 128;
 constexpr size_t kMaxKeyBytes = 1024;  // of one part of a profile's key
 constexpr int kMaxWidth = 1 << 20;
+constexpr int kMaxMlpWidth = 1 << 22;
+constexpr double kMaxRopeTheta = 1e12;
+constexpr double kMinNormEpsilon = 1e-20;
 constexpr int kMinVocab = 257;  // bytes and an end token
 constexpr int kMaxVocab = 1 << 24;
 constexpr absl::string_view kLatents = "latents:";
@@ -163,6 +167,29 @@ Found VideoRules(const ModelSpec& model) {
   });
 }
 
+// What makes a text model that of others' weights.
+Found TextModelRules(const ModelSpec& model) {
+  if (model.is_video()) {
+    if (model.mlp_width == 0 && model.rope_theta == kRopeTheta &&
+        model.norm_epsilon == kNormEpsilon) {
+      return std::nullopt;
+    }
+    return RuleBreak{"model.kind",
+                     "mlp_width, rope_theta and norm_epsilon are of text "
+                     "models; this one is video"};
+  }
+  return FirstOf({
+      InRange("model.mlp_width", model.mlp_width, 0, kMaxMlpWidth),
+      InRange("model.rope_theta", model.rope_theta, 1.0, kMaxRopeTheta),
+      InRange("model.norm_epsilon", model.norm_epsilon, kMinNormEpsilon, 1.0),
+  });
+}
+
+Found WeightsRule(const ModelSpec& model) {
+  if (model.weights.empty()) return std::nullopt;
+  return TextRule("model.weights", model.weights, kMaxSourceBytes);
+}
+
 Found ModelRules(const ModelSpec& model) {
   Found ranges = FirstOf({
       InRange("model.layers", model.layers, 1, planner::kMaxLayers),
@@ -173,25 +200,27 @@ Found ModelRules(const ModelSpec& model) {
   });
   if (ranges.has_value()) return ranges;
   return FirstOf({ModelNameRule(model), HeadRules(model), VideoRules(model),
+                  TextModelRules(model), WeightsRule(model),
                   SpModeRule(model)});
 }
 
-Found SourceRule(const JobSpec& spec) {
-  const std::string& source = spec.data.source;
-  Found text = TextRule("data.source", source, kMaxSourceBytes);
+Found SourceRule(absl::string_view key, const std::string& source,
+                 const ModelSpec& model) {
+  Found text = TextRule(key, source, kMaxSourceBytes);
   if (text.has_value()) return text;
   if (data::FindSourceKind(source) == nullptr) {
-    return RuleBreak{"data.source", absl::StrCat("'", source, "' is none of ",
-                                                 data::SourceForms())};
+    return RuleBreak{
+        std::string(key),
+        absl::StrCat("'", source, "' is none of ", data::SourceForms())};
   }
-  if (absl::StartsWith(source, kLatents) == spec.model.is_video()) {
+  if (absl::StartsWith(source, kLatents) == model.is_video()) {
     return std::nullopt;
   }
-  return RuleBreak{"data.source",
-                   absl::StrCat("'", source, "' is not what a ",
-                                ModelKindName(spec.model.kind),
-                                " model is trained on; video takes ", kLatents,
-                                "PATH, text the others")};
+  return RuleBreak{
+      std::string(key),
+      absl::StrCat("'", source, "' is not what a ", ModelKindName(model.kind),
+                   " model is trained on; video takes ", kLatents,
+                   "PATH, text the others")};
 }
 
 Found TokenizerRule(const DataSpec& data) {
@@ -205,13 +234,43 @@ Found TokenizerRule(const DataSpec& data) {
 }
 
 Found DataRules(const JobSpec& spec) {
-  Found found = FirstOf({SourceRule(spec), TokenizerRule(spec.data)});
+  Found found =
+      FirstOf({SourceRule("data.source", spec.data.source, spec.model),
+               TokenizerRule(spec.data)});
   if (found.has_value()) return found;
   if (spec.model.is_video()) {
     return InRange("data.given_frames", spec.data.given_frames, 0.0, 1.0);
   }
   if (spec.data.given_frames == 0) return std::nullopt;
   return RuleBreak{"data.given_frames", "is of video; the model is text"};
+}
+
+Found EvaluationRules(const JobSpec& spec) {
+  const EvaluationSpec& evaluation = spec.evaluation;
+  Found ranges = FirstOf({
+      InRange<int64_t>("evaluation.every", evaluation.every, 0, kMaxSteps),
+      InRange<int64_t>("evaluation.samples", evaluation.samples, 0,
+                       std::numeric_limits<int64_t>::max()),
+  });
+  if (ranges.has_value()) return ranges;
+  if (!(evaluation.share >= 0 && evaluation.share < 1)) {
+    return RuleBreak{"evaluation.share",
+                     absl::StrCat(FormatValue(evaluation.share),
+                                  " is not from 0 to below 1")};
+  }
+  if (!evaluation.enabled()) {
+    if (evaluation.every == 0 && evaluation.samples == 0) return std::nullopt;
+    return RuleBreak{
+        evaluation.every > 0 ? "evaluation.every" : "evaluation.samples",
+        "there is nothing to evaluate on; name "
+        "evaluation.share or evaluation.source"};
+  }
+  if (evaluation.source.empty()) return std::nullopt;
+  if (evaluation.share > 0) {
+    return RuleBreak{"evaluation.source",
+                     "stands beside evaluation.share; choose one"};
+  }
+  return SourceRule("evaluation.source", evaluation.source, spec.model);
 }
 
 Found BatchRules(const JobSpec& spec) {
@@ -442,6 +501,7 @@ std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {
       KindRule(spec),
       ModelRules(spec.model),
       DataRules(spec),
+      EvaluationRules(spec),
       BatchRules(spec),
       InRange<int64_t>("steps", spec.steps, 1, kMaxSteps),
       OptimizerRules(spec.optimizer, spec.steps),

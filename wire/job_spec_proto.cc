@@ -44,6 +44,10 @@ v1::ModelSpec ToProto(const jobspec::ModelSpec& model) {
   proto.set_patch(model.patch);
   proto.set_max_switch_degree(model.max_switch_degree);
   proto.set_name(model.name);
+  proto.set_weights(model.weights);
+  proto.set_mlp_width(model.mlp_width);
+  proto.set_rope_theta(model.rope_theta);
+  proto.set_norm_epsilon(model.norm_epsilon);
   return proto;
 }
 
@@ -71,6 +75,10 @@ absl::StatusOr<jobspec::ModelSpec> FromProto(const v1::ModelSpec& proto) {
   if (proto.patch() != 0) model.patch = proto.patch();
   model.max_switch_degree = proto.max_switch_degree();
   model.name = proto.name();
+  model.weights = proto.weights();
+  model.mlp_width = proto.mlp_width();
+  if (proto.rope_theta() != 0) model.rope_theta = proto.rope_theta();
+  if (proto.norm_epsilon() != 0) model.norm_epsilon = proto.norm_epsilon();
   return model;
 }
 
@@ -99,6 +107,24 @@ absl::StatusOr<jobspec::DataSpec> FromProto(const v1::DataSpec& proto) {
       jobspec::ParseOnBadSample(proto.on_bad_sample(), &data.on_bad_sample)));
   data.given_frames = proto.given_frames();
   return data;
+}
+
+v1::EvaluationSpec ToProto(const jobspec::EvaluationSpec& evaluation) {
+  v1::EvaluationSpec proto;
+  proto.set_share(evaluation.share);
+  proto.set_source(evaluation.source);
+  proto.set_every(evaluation.every);
+  proto.set_samples(evaluation.samples);
+  return proto;
+}
+
+jobspec::EvaluationSpec FromProto(const v1::EvaluationSpec& proto) {
+  jobspec::EvaluationSpec evaluation;
+  evaluation.share = proto.share();
+  evaluation.source = proto.source();
+  evaluation.every = proto.every();
+  evaluation.samples = proto.samples();
+  return evaluation;
 }
 
 v1::OptimizerSpec ToProto(const jobspec::OptimizerSpec& optimizer) {
@@ -169,6 +195,9 @@ v1::JobSpec ToProto(const jobspec::JobSpec& spec) {
   proto.set_kind(spec.kind);
   *proto.mutable_model() = ToProto(spec.model);
   *proto.mutable_data() = ToProto(spec.data);
+  if (spec.evaluation.enabled()) {
+    *proto.mutable_evaluation() = ToProto(spec.evaluation);
+  }
   proto.mutable_batch()->set_samples(spec.batch_samples);
   proto.set_steps(spec.steps);
   proto.set_seed(spec.seed);
@@ -198,6 +227,7 @@ absl::StatusOr<jobspec::JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.kind = proto.kind();
   EVENSTEP_ASSIGN_OR_RETURN(spec.model, FromProto(proto.model()));
   EVENSTEP_ASSIGN_OR_RETURN(spec.data, FromProto(proto.data()));
+  spec.evaluation = FromProto(proto.evaluation());
   spec.batch_samples = proto.batch().samples();
   spec.steps = proto.steps();
   spec.seed = proto.seed();

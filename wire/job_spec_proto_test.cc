@@ -25,12 +25,17 @@ jobspec::JobSpec Example() {
       .vocab = 300,
       .attention = jobspec::Attention::kFull,
       .sp_modes = {planner::SpMode::kKvGather, planner::SpMode::kBoth},
-      .expand_kv_heads = true};
+      .expand_kv_heads = true,
+      .weights = "/w/model.safetensors",
+      .mlp_width = 96,
+      .rope_theta = 500000,
+      .norm_epsilon = 1e-6};
   spec.data = {.source = "text:/d",
                .tokenizer = "/t.model",
                .max_length = 99,
                .on_too_long = jobspec::OnTooLong::kTruncate,
                .on_bad_sample = jobspec::OnBadSample::kSkip};
+  spec.evaluation = {.share = 0.25, .source = "", .every = 2, .samples = 7};
   spec.batch_samples = 5;
   spec.steps = 6;
   spec.seed = 18446744073709551615ULL;

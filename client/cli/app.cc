@@ -138,34 +138,12 @@ class CommandLine {
   }
 
   void AddGenerate() {
-    CLI::App* command = Add(
-        "generate", "Sample a clip from a video model that was trained",
-        [this] { return Generate(environment_, global_, generate_); },
-        kGenerateExamples);
-    command
-        ->add_option("weights", generate_.weights,
-                     "model.safetensors of a video job")
-        ->required()
-        ->type_name("");
-    command
-        ->add_option("--out", generate_.out, "Animated picture (GIF) to write")
-        ->capture_default_str()
-        ->type_name("PATH");
-    command->add_option("--frames", generate_.frames, "Frames of the clip")
-        ->capture_default_str();
-    command
-        ->add_option("--height", generate_.height,
-                     "Its height in latent pixels")
-        ->capture_default_str();
-    command
-        ->add_option("--width", generate_.width, "Its width in latent pixels")
-        ->capture_default_str();
-    command
-        ->add_option("--steps", generate_.steps, "Steps from noise to the clip")
-        ->capture_default_str();
-    AddSeed(command, &generate_.seed, "Seed of the noise (0)");
-    command->add_flag("--untrained", generate_.untrained,
-                      "Take the values that the job began with, to compare");
+    AddGenerateFlags(
+        Add(
+            "generate", "Make text or a clip with a model that was trained",
+            [this] { return Generate(environment_, global_, generate_); },
+            kGenerateExamples),
+        &generate_);
   }
 
   void AddReaders() {

@@ -33,8 +33,8 @@ inline constexpr char kLocalExamples[] = R"(Examples:
   evenstep local job.yaml --ranks 2 --policy static
   evenstep local --data text:. --set data.max_length=8192
 
-Leaves model.safetensors, loss.csv, summary.json, job.yaml and logs/ in the
-output folder. Ctrl-C stops the job after the step that runs now.)";
+Leaves model.safetensors, config.json (of text), loss.csv, loss.json,
+summary.json, job.yaml and logs/ in the output folder. Ctrl-C stops the job after the step that runs now.)";
 
 inline constexpr char kPlanExamples[] = R"(Examples:
   evenstep plan --lengths wikipedia --gpus 64
@@ -63,8 +63,12 @@ inline constexpr char kDataExamples[] = R"(Examples:
   evenstep data make-latents /tmp/clips        then --data latents:/tmp/clips)";
 
 inline constexpr char kGenerateExamples[] = R"(Examples:
-  evenstep generate out/model.safetensors --out after.gif
-  evenstep generate out/model.safetensors --untrained --out before.gif)";
+  evenstep generate out --prompt '#ifndef _' --temperature 0.7
+  echo 'How are you?' | evenstep generate out --chat -o json
+  evenstep generate out --out after.gif                of a video model
+  evenstep generate out --untrained --out before.gif
+
+Text is shown without its prompt.)";
 
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB

@@ -1,51 +1,263 @@
 #include "client/cli/generate_command.h"
 
 #include <filesystem>
+#include <iterator>
+#include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "client/cli/flags.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
+#include "data/safetensors.h"
 
 namespace evenstep::cli {
 namespace {
 
-absl::Status Run(const Environment& environment,
-                 const GenerateCommand& command) {
-  if (!std::filesystem::exists(command.weights)) {
+using Arguments = std::vector<std::string>;
+
+constexpr char kWeightsName[] = "model.safetensors";
+constexpr char kDefaultPicture[] = "clip.gif";
+constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
+
+std::string Absolute(const std::string& path) {
+  return std::filesystem::absolute(path).string();
+}
+
+absl::StatusOr<bool> IsVideo(const std::string& weights) {
+  std::error_code error;
+  if (!std::filesystem::exists(weights, error)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no such weights file: ", command.weights));
+        absl::StrCat("no such weights file: ", weights));
   }
-  EVENSTEP_ASSIGN_OR_RETURN(const PrivateFolder folder, PrivateFolder::Make());
-  std::vector<std::string> arguments = {
-      "generate", "--weights",
-      std::filesystem::absolute(command.weights).string(), "--out",
-      std::filesystem::absolute(command.out).string()};
+  const std::string file = std::filesystem::is_directory(weights, error)
+                               ? absl::StrCat(weights, "/", kWeightsName)
+                               : weights;
+  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
+                            data::ReadSafetensorsHeader(file));
+  const auto kind = header.metadata.find("evenstep.model.kind");
+  return kind != header.metadata.end() && kind->second == "video";
+}
+
+void Append(const Arguments& more, Arguments* arguments) {
+  arguments->insert(arguments->end(), more.begin(), more.end());
+}
+
+Arguments ClipArguments(const GenerateCommand& command) {
+  Arguments arguments;
   for (const auto& [flag, value] : {std::pair("--frames", command.frames),
                                     {"--height", command.height},
                                     {"--width", command.width},
                                     {"--steps", command.steps}}) {
-    arguments.insert(arguments.end(), {flag, absl::StrCat(value)});
+    Append({flag, absl::StrCat(value)}, &arguments);
   }
-  arguments.insert(arguments.end(), {"--seed", absl::StrCat(command.seed)});
   if (command.untrained) arguments.push_back("--untrained");
-  return RunTrainerMode(environment, /*trainer=*/"", folder.path(), arguments);
+  return arguments;
+}
+
+Arguments TextArguments(const GenerateCommand& command) {
+  Arguments arguments = {"--max-tokens",  absl::StrCat(command.max_tokens),
+                         "--temperature", absl::StrCat(command.temperature),
+                         "--top-k",       absl::StrCat(command.top_k),
+                         "--top-p",       absl::StrCat(command.top_p)};
+  if (command.chat) arguments.push_back("--chat");
+  if (!command.tokenizer.empty()) {
+    Append({"--tokenizer", Absolute(command.tokenizer)}, &arguments);
+  }
+  if (!command.logits.empty()) {
+    Append({"--logits", Absolute(command.logits)}, &arguments);
+  }
+  return arguments;
+}
+
+absl::StatusOr<std::string> PromptOf(const Environment& environment,
+                                     const GenerateCommand& command) {
+  if (command.prompt.has_value()) return *command.prompt;
+  if (environment.in == nullptr) {
+    return absl::InvalidArgumentError("--prompt: what shall it go on with?");
+  }
+  return std::string(std::istreambuf_iterator<char>(*environment.in), {});
+}
+
+class Generation {
+ public:
+  Generation(Environment& environment, const GlobalOptions& global,
+             const GenerateCommand& command, PrivateFolder folder)
+      : environment_(environment),
+        output_(environment, global),
+        command_(command),
+        folder_(std::move(folder)) {}
+
+  absl::Status Run() {
+    EVENSTEP_ASSIGN_OR_RETURN(const bool is_video, IsVideo(command_.weights));
+    return is_video ? MakeClip() : MakeText();
+  }
+
+ private:
+  absl::Status RunMode(const std::string& out, const Arguments& more) {
+    Arguments arguments = {
+        "generate", "--weights", Absolute(command_.weights), "--out",
+        out,        "--seed",    absl::StrCat(command_.seed)};
+    Append(more, &arguments);
+    return RunTrainerMode(environment_, /*trainer=*/"", folder_.path(),
+                          arguments);
+  }
+
+  absl::Status MakeClip() {
+    const std::string out =
+        command_.out.empty() ? kDefaultPicture : command_.out;
+    EVENSTEP_RETURN_IF_ERROR(RunMode(Absolute(out), ClipArguments(command_)));
+    if (output_.structured()) {
+      output_.Document({{"path", out}});
+    } else {
+      output_.Text(absl::StrCat(out, "\n"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeText() {
+    if (command_.untrained) {
+      return absl::InvalidArgumentError(
+          "--untrained: the weights are of text, it is of video");
+    }
+    EVENSTEP_ASSIGN_OR_RETURN(const std::string prompt,
+                              PromptOf(environment_, command_));
+    const std::string prompt_path = folder_.path() + "/prompt";
+    const std::string text_path = folder_.path() + "/text";
+    EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(prompt_path, prompt));
+    Arguments arguments = {"--prompt-file", prompt_path};
+    Append(TextArguments(command_), &arguments);
+    EVENSTEP_RETURN_IF_ERROR(RunMode(text_path, arguments));
+    EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
+                              ReadWholeFile(text_path, kMaxTextBytes));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        const std::string report,
+        ReadWholeFile(text_path + ".json", kMaxTextBytes));
+    return ShowText(prompt, text, report);
+  }
+
+  absl::Status ShowText(const std::string& prompt, const std::string& text,
+                        const std::string& report) {
+    if (!command_.out.empty()) {
+      EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(command_.out, text));
+    }
+    if (output_.structured()) {
+      Json json = Json::parse(report, nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object()) {
+        return absl::InternalError("the trainer's report is no JSON object");
+      }
+      json["prompt"] = prompt;
+      json["text"] = text;
+      output_.Document(json);
+    } else if (command_.out.empty()) {
+      output_.Text(absl::StrCat(PrintableText(text), "\n"));
+    } else {
+      output_.Text(absl::StrCat(command_.out, "\n"));
+    }
+    return absl::OkStatus();
+  }
+
+  Environment& environment_;
+  Output output_;
+  const GenerateCommand& command_;
+  const PrivateFolder folder_;
+};
+
+void AddTextFlags(CLI::App* app, GenerateCommand* command) {
+  app->add_option("--prompt", command->prompt,
+                  "Text: what it goes on with (stdin)")
+      ->type_name("TEXT");
+  app->add_flag("--chat", command->chat,
+                "Text: the prompt is what a user says, the text the answer");
+  app->add_option("--max-tokens", command->max_tokens,
+                  "Text: tokens beside the prompt, at most; fewer if the model "
+                  "ends it")
+      ->capture_default_str()
+      ->type_name("N");
+  app->add_option("--temperature", command->temperature,
+                  "Text: 0 takes the likeliest token every time")
+      ->capture_default_str()
+      ->type_name("NUMBER");
+  app->add_option("--top-k", command->top_k,
+                  "Text: choose among the likeliest so many; 0: among all")
+      ->capture_default_str()
+      ->type_name("N");
+  app->add_option("--top-p", command->top_p,
+                  "Text: choose among the fewest likeliest that have this "
+                  "probability together")
+      ->capture_default_str()
+      ->type_name("SHARE");
+  app->add_option("--tokenizer", command->tokenizer,
+                  "Text: SentencePiece model (that of the job)")
+      ->type_name("FILE");
+  app->add_option("--logits", command->logits,
+                  "Text: also write the scores after every token of the prompt "
+                  "(safetensors)")
+      ->type_name("FILE");
+}
+
+void AddVideoFlags(CLI::App* app, GenerateCommand* command) {
+  app->add_option("--frames", command->frames, "Video: frames of the clip")
+      ->capture_default_str();
+  app->add_option("--height", command->height,
+                  "Video: its height in latent pixels")
+      ->capture_default_str();
+  app->add_option("--width", command->width,
+                  "Video: its width in latent pixels")
+      ->capture_default_str();
+  app->add_option("--steps", command->steps,
+                  "Video: steps from noise to the clip")
+      ->capture_default_str();
+  app->add_flag("--untrained", command->untrained,
+                "Video: take the values that the job began with, to compare");
 }
 
 }  // namespace
 
+void AddGenerateFlags(CLI::App* app, GenerateCommand* command) {
+  app->add_option(
+         "weights", command->weights,
+         "model.safetensors of a job, or its folder; of text also what "
+         "Hugging Face's Llama was saved as")
+      ->required()
+      ->type_name("");
+  app->add_option("--out", command->out,
+                  "File to write: of video an animated picture (clip.gif), of "
+                  "text its bytes (stdout, made printable)")
+      ->type_name("PATH");
+  AddSeed(app, &command->seed, "Seed of noise and choice (0)");
+  AddTextFlags(app, command);
+  AddVideoFlags(app, command);
+}
+
 ExitCode Generate(Environment& environment, const GlobalOptions& global,
                   const GenerateCommand& command) {
   Output output(environment, global);
-  const absl::Status status = Run(environment, command);
-  if (!status.ok()) return output.Fail(status);
-  if (output.structured()) {
-    output.Document({{"path", command.out}});
-    return kExitOk;
+  auto folder = PrivateFolder::Make();
+  if (!folder.ok()) return output.Fail(folder.status());
+  const absl::Status status =
+      Generation(environment, global, command, *std::move(folder)).Run();
+  return status.ok() ? kExitOk : output.Fail(status);
+}
+
+std::string PrintableText(absl::string_view text) {
+  std::string printable;
+  for (const char c : ToValidUtf8(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control =
+        (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
+    if (control) {
+      absl::StrAppendFormat(&printable, "\\x%02x", byte);
+    } else {
+      printable += c;
+    }
   }
-  output.Text(absl::StrCat(command.out, "\n"));
-  return kExitOk;
+  return printable;
 }
 
 }  // namespace evenstep::cli

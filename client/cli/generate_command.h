@@ -1,32 +1,54 @@
 #ifndef EVENSTEP_CLIENT_CLI_GENERATE_COMMAND_H_
 #define EVENSTEP_CLIENT_CLI_GENERATE_COMMAND_H_
 
-// `evenstep generate`: a clip from a video model that was trained, as an
-// animated picture. The sampling is done by a trainer process in its generate
-// mode, because this program links no torch.
+// `evenstep generate`: what a trained model makes, text or a clip as an
+// animated picture, by what its weights say they are. The work is done by a
+// trainer process in its generate mode, because this program links no torch.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/output.h"
+
+namespace CLI {
+class App;
+}
 
 namespace evenstep::cli {
 
 struct GenerateCommand {
   std::string weights;
-  std::string out = "clip.gif";
+  std::string out;  // empty: clip.gif, or stdout for text
+  uint64_t seed = 0;
+  // Of text.
+  std::optional<std::string> prompt;  // absent: stdin
+  bool chat = false;
+  int64_t max_tokens = 200;
+  double temperature = 1;
+  int64_t top_k = 0;
+  double top_p = 1;
+  std::string tokenizer;
+  std::string logits;
+  // Of video.
   int frames = 16;
   int height = 16;
   int width = 16;
   int steps = 50;
-  uint64_t seed = 0;
   bool untrained = false;
 };
 
+void AddGenerateFlags(CLI::App* app, GenerateCommand* command);
+
 ExitCode Generate(Environment& environment, const GlobalOptions& global,
                   const GenerateCommand& command);
+
+// Text from a model as a terminal may have it: bytes that are no UTF-8 become
+// '?', and control characters but tabs and line ends are written out, as \x1b.
+std::string PrintableText(absl::string_view text);
 
 }  // namespace evenstep::cli
 

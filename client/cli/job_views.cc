@@ -46,9 +46,23 @@ std::string Nodes(const Job& job) {
                     }));
 }
 
+void AddEvaluation(const client::Totals& totals, std::vector<Row>* rows) {
+  if (!totals.last_evaluation || !totals.best_evaluation) return;
+  const client::Evaluation& last = *totals.last_evaluation;
+  const client::Evaluation& best = *totals.best_evaluation;
+  std::string text = absl::StrFormat("loss %.4f after step %d, in %.1f s",
+                                     last.loss, last.step, last.seconds);
+  if (best.step != last.step) {
+    absl::StrAppendFormat(&text, "; least %.4f after step %d", best.loss,
+                          best.step);
+  }
+  rows->push_back({"Evaluation:", text});
+}
+
 void AddTotals(const Job& job, std::vector<Row>* rows) {
   const client::Totals& totals = job.totals;
   if (totals.step_seconds <= 0) return;
+  AddEvaluation(totals, rows);
   rows->push_back(
       {"Speed:", absl::StrFormat(
                      "%.3f s/step, %s tokens/s",
@@ -134,6 +148,11 @@ std::string FormatData(const client::DataSummary& data) {
   if (data.num_bad > 0) {
     absl::StrAppend(&text, "; ", data.num_bad,
                     " skipped as empty or unreadable");
+  }
+  if (data.evaluation_samples > 0) {
+    absl::StrAppend(
+        &text, "; ", data.evaluation_samples, " more for evaluation, ",
+        FormatCount(static_cast<double>(data.evaluation_tokens)), " tokens");
   }
   return text;
 }

@@ -31,6 +31,7 @@ std::string DrawBar(int width, double share) {
 void ProgressView::Add(const client::StepSummary& step) {
   steps_done_ = step.step + 1;
   loss_ = step.loss;
+  if (step.evaluation) evaluation_loss_ = step.evaluation->loss;
   recent_.push_back(step);
   if (recent_.size() > kWindow) recent_.pop_front();
 }
@@ -67,10 +68,18 @@ std::string ProgressView::StepPart() const {
   return absl::StrCat(steps_done_, "/", num_steps_, " steps");
 }
 
+std::string ProgressView::LossPart() const {
+  std::string text = absl::StrFormat("loss %.4f", loss_);
+  if (evaluation_loss_) {
+    absl::StrAppendFormat(&text, " (held out %.4f)", *evaluation_loss_);
+  }
+  return text;
+}
+
 std::string ProgressView::Bar(int columns) const {
   std::vector<std::string> parts;
   if (steps_done_ > 0) {
-    parts = {absl::StrFormat("loss %.4f", loss_),
+    parts = {LossPart(),
              absl::StrCat("ETA ", FormatSpan(absl::Seconds(SecondsToGo()))),
              absl::StrCat(FormatCount(TokensPerSecond()), " tokens/s"),
              absl::StrCat("imbalance ", FormatShare(IdleShare()))};
@@ -96,8 +105,8 @@ std::string ProgressView::Bar(int columns) const {
 std::string ProgressView::Line() const {
   std::string line = StepPart();
   if (steps_done_ == 0) return line;
-  absl::StrAppendFormat(&line, "  loss %.4f  %s tokens/s  imbalance %s  ETA %s",
-                        loss_, FormatCount(TokensPerSecond()),
+  absl::StrAppendFormat(&line, "  %s  %s tokens/s  imbalance %s  ETA %s",
+                        LossPart(), FormatCount(TokensPerSecond()),
                         FormatShare(IdleShare()),
                         FormatSpan(absl::Seconds(SecondsToGo())));
   return line;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "evenstep/job.h"
@@ -36,6 +37,7 @@ class ProgressView {
 
  private:
   std::string StepPart() const;
+  std::string LossPart() const;
   double TokensPerSecond() const;
   double IdleShare() const;
   double SecondsToGo() const;
@@ -43,6 +45,7 @@ class ProgressView {
   int64_t num_steps_;
   int64_t steps_done_ = 0;
   double loss_ = 0;
+  std::optional<double> evaluation_loss_;  // of the newest one
   std::deque<client::StepSummary> recent_;
 };
 

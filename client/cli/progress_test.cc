@@ -65,6 +65,17 @@ TEST(Progress, TheLastStepFillsTheBar) {
   EXPECT_THAT(view.Line(), HasSubstr("ETA 0.0s"));
 }
 
+TEST(Progress, TheNewestEvaluationStandsBesideTheLoss) {
+  ProgressView view(4);
+  client::StepSummary step = Step(0);
+  EXPECT_THAT((view.Add(step), view.Line()), Not(HasSubstr("held out")));
+  step.evaluation = client::Evaluation{.step = 0, .loss = 2.25};
+  view.Add(step);
+  view.Add(Step(1));
+  EXPECT_THAT(view.Line(), HasSubstr(" (held out 2.2500)  "));
+  EXPECT_THAT(view.Bar(120), HasSubstr("(held out 2.2500)"));
+}
+
 TEST(Progress, ANewAttemptStartsAtZero) {
   ProgressView view = HalfWay();
   view.Restart();

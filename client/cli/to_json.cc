@@ -72,6 +72,15 @@ std::string DumpJson(const Json& json, int indent) {
                    Json::error_handler_t::replace);
 }
 
+// Null: there was none.
+Json ToJson(const std::optional<client::Evaluation>& evaluation) {
+  if (!evaluation.has_value()) return nullptr;
+  return {{"step", evaluation->step},
+          {"loss", evaluation->loss},
+          {"trained_tokens", evaluation->trained_tokens},
+          {"seconds", evaluation->seconds}};
+}
+
 Json ToJson(const client::Totals& totals) {
   return {{"step_seconds", totals.step_seconds},
           {"idle_share", totals.idle_share},
@@ -82,14 +91,20 @@ Json ToJson(const client::Totals& totals) {
           {"steps_after_fourth", totals.steps_after_fourth},
           {"plans_refused", totals.plans_refused},
           {"prediction_error", totals.prediction_error},
-          {"cost_drift", totals.cost_drift}};
+          {"cost_drift", totals.cost_drift},
+          {"last_evaluation", ToJson(totals.last_evaluation)},
+          {"best_evaluation", ToJson(totals.best_evaluation)}};
 }
 
 Json ToJson(const client::DataSummary& data) {
-  return {
-      {"num_samples", data.num_samples}, {"num_too_long", data.num_too_long},
-      {"num_bad", data.num_bad},         {"num_truncated", data.num_truncated},
-      {"longest", data.longest_tokens},  {"total_tokens", data.total_tokens}};
+  return {{"num_samples", data.num_samples},
+          {"num_too_long", data.num_too_long},
+          {"num_bad", data.num_bad},
+          {"num_truncated", data.num_truncated},
+          {"longest", data.longest_tokens},
+          {"total_tokens", data.total_tokens},
+          {"evaluation_samples", data.evaluation_samples},
+          {"evaluation_tokens", data.evaluation_tokens}};
 }
 
 Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {
@@ -136,7 +151,8 @@ Json ToJson(const client::StepSummary& step) {
           {"recompute_ratio", step.recompute_ratio},
           {"groups_live", step.groups_live},
           {"groups_opened", step.groups_opened},
-          {"group_opening_seconds", step.group_opening_seconds}};
+          {"group_opening_seconds", step.group_opening_seconds},
+          {"evaluation", ToJson(step.evaluation)}};
 }
 
 Json ToJson(const client::JobEvent& event) {

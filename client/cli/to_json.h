@@ -25,6 +25,7 @@ Json ToJson(const client::Job& job);
 Json ToJson(const client::StepSummary& step);
 Json ToJson(const client::JobEvent& event);
 Json ToJson(const client::LogLine& line);
+Json ToJson(const std::optional<client::Evaluation>& evaluation);
 Json ToJson(const client::Totals& totals);
 Json ToJson(const client::DataSummary& data);
 // Has the keys of a cost file, so that `--costs` reads it.

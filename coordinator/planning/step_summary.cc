@@ -38,15 +38,21 @@ absl::Status CheckTimes(const v1::StepReport& report) {
                 report.gate_ns(), report.cpu_ns(), report.padded_tokens(),
                 report.update_compute_ns(), report.peak_tensor_bytes(),
                 report.peak_activation_bytes(), int64_t{report.groups_live()},
-                report.groups_opened(), report.group_opening_ns()});
+                report.groups_opened(), report.group_opening_ns(),
+                report.evaluation().trained_tokens(),
+                report.evaluation().evaluation_ns()});
   for (const v1::MicroBatchTime& time : report.micro_batches()) {
     least = std::min(
         {least, time.total_ns(), time.collective_ns(), time.compute_ns()});
   }
-  if (least >= 0 && std::isfinite(report.loss())) return absl::OkStatus();
+  if (least >= 0 && std::isfinite(report.loss()) &&
+      std::isfinite(report.evaluation().loss())) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       Where(report), ": a time or count is negative, or the loss (",
-      report.loss(), ") is not a number"));
+      report.loss(), ", held out ", report.evaluation().loss(),
+      ") is not a number"));
 }
 
 // Times in x's collectives of the ranks of one group.
@@ -72,11 +78,26 @@ int64_t TotalWaiting(const std::vector<v1::StepReport>& reports) {
   return waiting;
 }
 
+absl::Status CheckEvaluationAgrees(const v1::StepReport& first,
+                                   const v1::StepReport& report) {
+  const v1::Evaluation& a = first.evaluation();
+  const v1::Evaluation& b = report.evaluation();
+  if (first.has_evaluation() == report.has_evaluation() &&
+      a.loss() == b.loss() && a.trained_tokens() == b.trained_tokens()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "evaluation after step ", first.step(), ": rank ", report.rank(),
+      " has loss ", b.loss(), " over ", b.trained_tokens(), " tokens, rank ",
+      first.rank(), " has ", a.loss(), " over ", a.trained_tokens()));
+}
+
 absl::Status CheckAgreement(const std::vector<v1::StepReport>& reports) {
   const v1::StepReport& first = reports.front();
   for (const v1::StepReport& report : reports) {
     if (report.loss() == first.loss() &&
         report.trained_tokens() == first.trained_tokens()) {
+      EVENSTEP_RETURN_IF_ERROR(CheckEvaluationAgrees(first, report));
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
@@ -157,6 +178,21 @@ absl::Status CheckPadding(const v1::StepPlan& plan,
       " tokens, padding included, where ", "the plan has ", figures.tokens));
 }
 
+void AddEvaluation(const std::vector<v1::StepReport>& reports,
+                   v1::StepSummary* summary) {
+  const v1::StepReport& first = reports.front();
+  if (!first.has_evaluation()) return;
+  int64_t slowest_ns = 0;
+  for (const v1::StepReport& report : reports) {
+    slowest_ns = std::max(slowest_ns, report.evaluation().evaluation_ns());
+  }
+  v1::EvaluationSummary& evaluation = *summary->mutable_evaluation();
+  evaluation.set_step(first.step());
+  evaluation.set_loss(first.evaluation().loss());
+  evaluation.set_trained_tokens(first.evaluation().trained_tokens());
+  evaluation.set_seconds(slowest_ns / kNsPerSecond);
+}
+
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
@@ -197,6 +233,7 @@ absl::StatusOr<StepFigures> SummariseStep(
   AddPlanFigures(plan, &figures);
   AddMeasuredFigures(reports, &figures);
   AddGroupFigures(reports, &summary);
+  AddEvaluation(reports, &summary);
   EVENSTEP_RETURN_IF_ERROR(CheckPadding(plan, figures));
   const auto padded = static_cast<double>(figures.padded_tokens);
   summary.set_padding_ratio(Ratio(padded - figures.tokens, padded));
@@ -213,14 +250,25 @@ void StepTotals::Add(const StepFigures& figures) {
   trained_tokens_ += summary.trained_tokens();
   tokens_ += figures.tokens;
   padded_tokens_ += figures.padded_tokens;
+  if (summary.has_evaluation()) AddEvaluation(summary.evaluation());
   if (summary.step() < kFirstStepWithLead) return;
   ++steps_after_fourth_;
   const bool is_last = summary.step() + 1 >= num_steps_;
   if (summary.plan_lead() >= 1 || is_last) ++steps_with_plan_lead_;
 }
 
+void StepTotals::AddEvaluation(const v1::EvaluationSummary& evaluation) {
+  last_evaluation_ = evaluation;
+  if (!best_evaluation_.has_value() ||
+      evaluation.loss() < best_evaluation_->loss()) {
+    best_evaluation_ = evaluation;
+  }
+}
+
 v1::JobTotals StepTotals::ToProto() const {
   v1::JobTotals totals;
+  if (last_evaluation_) *totals.mutable_last_evaluation() = *last_evaluation_;
+  if (best_evaluation_) *totals.mutable_best_evaluation() = *best_evaluation_;
   totals.set_step_seconds(step_ns_ / kNsPerSecond);
   totals.set_idle_share(
       Ratio(waiting_ns_, static_cast<double>(world_) * step_ns_));

@@ -14,6 +14,7 @@
 // A micro-batch of degree 1 has nobody to wait for: its waiting is 0.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -58,6 +59,8 @@ class StepTotals {
   v1::JobTotals ToProto() const;
 
  private:
+  void AddEvaluation(const v1::EvaluationSummary& evaluation);
+
   const int world_;
   const int64_t num_steps_;
   int64_t step_ns_ = 0;
@@ -71,6 +74,8 @@ class StepTotals {
   int64_t plans_refused_ = 0;
   double prediction_error_seconds_ = 0;
   double cost_drift_ = 0;
+  std::optional<v1::EvaluationSummary> last_evaluation_;
+  std::optional<v1::EvaluationSummary> best_evaluation_;  // of the least loss
 };
 
 }  // namespace evenstep::coordinator

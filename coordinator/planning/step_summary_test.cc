@@ -143,6 +143,54 @@ TEST(StepSummaryTest, RanksThatDisagreeOnTheLossAreNamed) {
               HasSubstr("rank 1 has loss 2.6 over 11 tokens, rank 0 has 2.5"));
 }
 
+v1::StepReport Evaluated(int rank, double loss, int64_t evaluation_ns) {
+  v1::StepReport report = Report(rank, 40, 30);
+  report.mutable_evaluation()->set_loss(loss);
+  report.mutable_evaluation()->set_trained_tokens(50);
+  report.mutable_evaluation()->set_evaluation_ns(evaluation_ns);
+  return report;
+}
+
+TEST(StepSummaryTest, AnEvaluationIsThatOfAllRanksAndLastsAsLongAsTheSlowest) {
+  const auto figures = SummariseStep(
+      Plan(),
+      {Evaluated(0, 2.5, 3'000'000'000), Evaluated(1, 2.5, 4'000'000'000)});
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  const v1::EvaluationSummary& evaluation = figures->summary.evaluation();
+  EXPECT_EQ(evaluation.step(), figures->summary.step());
+  EXPECT_EQ(evaluation.loss(), 2.5);
+  EXPECT_EQ(evaluation.trained_tokens(), 50);
+  EXPECT_EQ(evaluation.seconds(), 4);
+  EXPECT_FALSE(SummariseStep(Plan(), {Report(0, 40, 30), Report(1, 40, 30)})
+                   ->summary.has_evaluation());
+}
+
+TEST(StepSummaryTest, RanksThatDisagreeOnAnEvaluationAreNamed) {
+  const auto other =
+      SummariseStep(Plan(), {Evaluated(0, 2.5, 1), Evaluated(1, 2.25, 1)});
+  EXPECT_THAT(std::string(other.status().message()),
+              HasSubstr("rank 1 has loss 2.25 over 50 tokens, rank 0 has 2.5"));
+  const auto none =
+      SummariseStep(Plan(), {Evaluated(0, 2.5, 1), Report(1, 40, 30)});
+  EXPECT_FALSE(none.ok());
+}
+
+TEST(StepTotalsTest, TheLastEvaluationAndTheBestAreKept) {
+  StepTotals totals(2, 10);
+  EXPECT_FALSE(totals.ToProto().has_last_evaluation());
+  const double losses[] = {3, 2, 2, 2.5};
+  for (int step = 0; step < 4; ++step) {
+    StepFigures figures;
+    figures.summary.set_step(step);
+    figures.summary.mutable_evaluation()->set_step(step);
+    figures.summary.mutable_evaluation()->set_loss(losses[step]);
+    totals.Add(figures);
+  }
+  totals.Add(StepFigures());  // none followed
+  EXPECT_EQ(totals.ToProto().last_evaluation().step(), 3);
+  EXPECT_EQ(totals.ToProto().best_evaluation().step(), 1);
+}
+
 TEST(StepSummaryTest, WrongReportsAreRefused) {
   const v1::StepPlan plan = Plan();
   EXPECT_TRUE(CheckStepReport(plan, Report(0, 1, 1)).ok());

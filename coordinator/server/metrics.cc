@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -111,6 +112,12 @@ Metrics::Metrics(absl::string_view version)
       plan_lead_(AddGauges("evenstep_plan_lead_steps",
                            "Plans held beyond the last step, least rank")),
       loss_(AddGauges("evenstep_loss", "Mean loss of the last step")),
+      evaluation_loss_(AddGauges("evenstep_evaluation_loss",
+                                 "Mean loss of held-out samples, last "
+                                 "evaluation; NaN before the first")),
+      evaluation_time_(AddCounters("evenstep_evaluation_seconds_total",
+                                   "Time of evaluations, slowest rank; beside "
+                                   "the steps")),
       tokens_(AddCounters("evenstep_tokens_total", "Trained tokens")),
       steps_(AddCounters("evenstep_steps_total", "Committed steps")) {
   AddGauges("evenstep_build_info", "Always 1")
@@ -147,6 +154,9 @@ Metrics::JobSeries& Metrics::SeriesOf(const std::string& job_id) {
   series.padding_ratio = &padding_ratio_.Add(labels);
   series.plan_lead = &plan_lead_.Add(labels);
   series.loss = &loss_.Add(labels);
+  series.evaluation_loss = &evaluation_loss_.Add(labels);
+  series.evaluation_loss->Set(std::numeric_limits<double>::quiet_NaN());
+  series.evaluation_time = &evaluation_time_.Add(labels);
   series.tokens = &tokens_.Add(labels);
   series.steps = &steps_.Add(labels);
   return series_.emplace(job_id, series).first->second;
@@ -169,6 +179,8 @@ void Metrics::Remove(const JobSeries& series) {
   padding_ratio_.Remove(series.padding_ratio);
   plan_lead_.Remove(series.plan_lead);
   loss_.Remove(series.loss);
+  evaluation_loss_.Remove(series.evaluation_loss);
+  evaluation_time_.Remove(series.evaluation_time);
   tokens_.Remove(series.tokens);
   steps_.Remove(series.steps);
 }
@@ -197,6 +209,11 @@ void Metrics::ObserveStep(const std::string& job_id,
   series.padding_ratio->Set(step.padding_ratio());
   series.plan_lead->Set(step.plan_lead());
   series.loss->Set(step.loss());
+  if (step.has_evaluation()) {
+    series.evaluation_loss->Set(step.evaluation().loss());
+    series.evaluation_time->Increment(
+        std::max(0.0, step.evaluation().seconds()));
+  }
   series.tokens->Increment(std::max<double>(0, step.trained_tokens()));
   series.steps->Increment();
 }

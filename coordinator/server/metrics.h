@@ -79,6 +79,8 @@ class Metrics {
     prometheus::Gauge* padding_ratio;
     prometheus::Gauge* plan_lead;
     prometheus::Gauge* loss;
+    prometheus::Gauge* evaluation_loss;
+    prometheus::Counter* evaluation_time;
     prometheus::Counter* tokens;
     prometheus::Counter* steps;
     absl::Duration ended = absl::InfiniteDuration();
@@ -116,6 +118,8 @@ class Metrics {
   Gauges& padding_ratio_;
   Gauges& plan_lead_;
   Gauges& loss_;
+  Gauges& evaluation_loss_;
+  Counters& evaluation_time_;
   Counters& tokens_;
   Counters& steps_;
   std::map<std::string, JobSeries> series_;

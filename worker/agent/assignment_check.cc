@@ -44,6 +44,21 @@ bool IsBelow(const std::filesystem::path& path,
   return end.first == root.end();
 }
 
+// All that a job reads from this node's disks, as "KIND:PATH".
+std::vector<std::string> SourcesOf(const v1::JobSpec& spec) {
+  std::vector<std::string> sources = {spec.data().source()};
+  if (!spec.data().tokenizer().empty()) {
+    sources.push_back("tokenizer:" + spec.data().tokenizer());
+  }
+  if (!spec.evaluation().source().empty()) {
+    sources.push_back(spec.evaluation().source());
+  }
+  if (!spec.model().weights().empty()) {
+    sources.push_back("weights:" + spec.model().weights());
+  }
+  return sources;
+}
+
 }  // namespace
 
 absl::Status CheckDataPath(absl::string_view source,
@@ -107,12 +122,7 @@ absl::Status CheckAssignment(const v1::Assignment& assignment,
         absl::StrCat("assignment of ", id.job_id(), ": no node has the ", count,
                      " ranks from ", first));
   }
-  const v1::DataSpec& data = assignment.spec().data();
-  std::vector<std::string> sources = {data.source()};
-  if (!data.tokenizer().empty()) {
-    sources.push_back("tokenizer:" + data.tokenizer());
-  }
-  for (const std::string& source : sources) {
+  for (const std::string& source : SourcesOf(assignment.spec())) {
     EVENSTEP_RETURN_IF_ERROR(CheckDataPath(source, data_root));
     EVENSTEP_RETURN_IF_ERROR(CheckDataIsThere(source));
   }

@@ -81,6 +81,18 @@ TEST(CheckAssignmentTest, EverySourceIsLookedForByItsFiles) {
   EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
   data->set_tokenizer(root + "/none.model");
   EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  data->clear_tokenizer();
+  v1::JobSpec* const spec = assignment.mutable_spec();
+  spec->mutable_model()->set_weights("/etc/passwd");
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
+  spec->mutable_model()->set_weights(root + "/none.safetensors");
+  EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  spec->mutable_model()->set_weights(root);
+  EXPECT_TRUE(CheckAssignment(assignment, root).ok());
+  spec->mutable_evaluation()->set_source("text:/etc");
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
+  spec->mutable_evaluation()->set_source("text:" + root + "/none");
+  EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
   std::filesystem::remove_all(root);
 }
 

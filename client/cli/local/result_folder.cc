@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "evenstep-local-";
+// Beside the weights of a text model.
+constexpr char kConfigName[] = "config.json";
 // Locked while the run lives, whatever ends it.
 constexpr char kLockName[] = "/owner";
 
@@ -104,6 +106,7 @@ absl::StatusOr<Json> LeaveResults(
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(folder));
   const std::string weights = folder + "/model.safetensors";
   const std::string curve = folder + "/loss.csv";
+  const std::string json_curve = folder + "/loss.json";
   const std::string job_file = folder + "/job.yaml";
   const std::string summary_file = folder + "/summary.json";
   Json summary = SummarizeRun(job, steps);
@@ -112,11 +115,21 @@ absl::StatusOr<Json> LeaveResults(
   if (!job.weights_path.empty()) {
     EVENSTEP_RETURN_IF_ERROR(MoveFile(job.weights_path, weights));
     files["weights"] = weights;
+    const std::string config =
+        fs::path(job.weights_path).parent_path() / kConfigName;
+    std::error_code error;
+    if (fs::exists(config, error)) {
+      EVENSTEP_RETURN_IF_ERROR(
+          MoveFile(config, absl::StrCat(folder, "/", kConfigName)));
+    }
   }
   files["loss_curve"] = curve;
+  files["loss_curve_json"] = json_curve;
   files["job_file"] = job_file;
   files["summary"] = summary_file;
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(curve, FormatLossCurve(steps)));
+  EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
+      json_curve, DumpJson(LossCurveJson(steps), -1) + "\n"));
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(job_file, job.job_file));
   EVENSTEP_RETURN_IF_ERROR(
       WriteFileAtomically(summary_file, DumpJson(summary, kJsonIndent) + "\n"));

@@ -37,9 +37,9 @@ class PrivateFolder {
   UniqueFd lock_;
 };
 
-// Writes summary.json, loss.csv and job.yaml into `folder` and moves the
-// weights there, if there are any. Returns the summary; its "files" names what
-// was written.
+// Writes summary.json, loss.csv, loss.json and job.yaml into `folder` and moves
+// the weights there, if there are any, with the configuration beside them.
+// Returns the summary; its "files" names what was written.
 absl::StatusOr<Json> LeaveResults(
     const std::string& folder, const client::Job& job,
     const std::vector<client::StepSummary>& steps);

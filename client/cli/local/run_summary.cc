@@ -1,6 +1,7 @@
 #include "client/cli/local/run_summary.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -55,6 +56,14 @@ Json Column(const Steps& steps, Value value) {
   return column;
 }
 
+Json Evaluations(const Steps& steps) {
+  Json list = Json::array();
+  for (const StepSummary& step : steps) {
+    if (step.evaluation) list.push_back(ToJson(step.evaluation));
+  }
+  return list;
+}
+
 void AddFigures(const client::Job& job, const Steps& steps, Json* summary) {
   const Steps measured = Measured(steps);
   const double seconds = Sum(measured, Seconds);
@@ -100,6 +109,7 @@ Json SummarizeRun(const client::Job& job, const Steps& steps) {
   summary["totals"] = ToJson(job.totals);
   summary["losses"] =
       Column(steps, [](const StepSummary& step) { return step.loss; });
+  summary["evaluations"] = Evaluations(steps);
   summary["step_seconds_all"] = Column(steps, Seconds);
   summary["steps"] =
       Column(steps, [](const StepSummary& step) { return ToJson(step); });
@@ -108,13 +118,31 @@ Json SummarizeRun(const client::Job& job, const Steps& steps) {
 
 std::string FormatLossCurve(const Steps& steps) {
   std::string csv =
-      "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio\n";
+      "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio,"
+      "evaluation_loss\n";
   for (const StepSummary& step : steps) {
-    absl::StrAppendFormat(&csv, "%d,%.9g,%.6f,%d,%.6f,%.6f\n", step.step,
+    absl::StrAppendFormat(&csv, "%d,%.9g,%.6f,%d,%.6f,%.6f,", step.step,
                           step.loss, step.step_seconds, step.trained_tokens,
                           step.idle_share, step.padding_ratio);
+    if (step.evaluation) {
+      absl::StrAppendFormat(&csv, "%.9g", step.evaluation->loss);
+    }
+    csv += '\n';
   }
   return csv;
+}
+
+Json LossCurveJson(const Steps& steps) {
+  Json rows = Json::array();
+  for (const StepSummary& step : steps) {
+    rows.push_back({step.step, step.loss, step.step_seconds,
+                    step.trained_tokens, step.idle_share, step.padding_ratio,
+                    step.evaluation ? Json(step.evaluation->loss) : Json()});
+  }
+  return {{"columns",
+           {"step", "loss", "step_seconds", "trained_tokens", "idle_share",
+            "padding_ratio", "evaluation_loss"}},
+          {"rows", std::move(rows)}};
 }
 
 }  // namespace evenstep::cli

@@ -1,8 +1,8 @@
 #ifndef EVENSTEP_CLIENT_CLI_LOCAL_RUN_SUMMARY_H_
 #define EVENSTEP_CLIENT_CLI_LOCAL_RUN_SUMMARY_H_
 
-// What a run leaves behind beside its weights: summary.json and loss.csv. Pure
-// functions of the job and of its committed steps.
+// What a run leaves behind beside its weights: summary.json, loss.csv and
+// loss.json. Pure functions of the job and of its committed steps.
 
 #include <string>
 #include <vector>
@@ -23,6 +23,9 @@ Json SummarizeRun(const client::Job& job,
 
 // One row per step, with a header.
 std::string FormatLossCurve(const std::vector<client::StepSummary>& steps);
+// The same as {"columns": [...], "rows": [[...], ...]}; null where no
+// evaluation followed the step.
+Json LossCurveJson(const std::vector<client::StepSummary>& steps);
 
 }  // namespace evenstep::cli
 

@@ -68,7 +68,8 @@ TEST(RunSummary, ARunWithoutStepsHasNoFigures) {
     EXPECT_TRUE(summary[key].is_null()) << key;
   }
   EXPECT_EQ(FormatLossCurve({}),
-            "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio\n");
+            "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio,"
+            "evaluation_loss\n");
 }
 
 TEST(RunSummary, ARunOnAnEmulatedLinkIsLabelled) {
@@ -80,7 +81,8 @@ TEST(RunSummary, ARunOnAnEmulatedLinkIsLabelled) {
 
 TEST(RunSummary, TheLossCurveHasARowPerStep) {
   EXPECT_EQ(FormatLossCurve({Step(0, 0.5, 10, 0.25, 0)}),
-            "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio\n"
+            "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio,"
+            "evaluation_loss\n"
             "0,5,0.500000,10,0.250000,0.000000\n");
 }
 

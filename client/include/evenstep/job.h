@@ -40,6 +40,14 @@ struct Placement {
   int num_ranks = 0;
 };
 
+// The model after a step, on held-out samples.
+struct Evaluation {
+  int64_t step = 0;  // the one before it, from 0
+  double loss = 0;   // mean per token that has one
+  int64_t trained_tokens = 0;
+  double seconds = 0;  // slowest rank; no part of a step's time
+};
+
 // One committed step, over all ranks.
 struct StepSummary {
   int64_t step = 0;  // from 0
@@ -68,7 +76,8 @@ struct StepSummary {
   double recompute_ratio = 0;  // share of layers, over all tokens
   int groups_live = 0;         // of two ranks and more, the most over ranks
   int64_t groups_opened = 0;   // for this step, over all ranks
-  double group_opening_seconds = 0;  // slowest rank
+  double group_opening_seconds = 0;      // slowest rank
+  std::optional<Evaluation> evaluation;  // absent: none followed the step
 };
 
 // Sums over the committed steps of the present or last attempt.
@@ -83,6 +92,8 @@ struct Totals {
   int64_t plans_refused = 0;
   double prediction_error = 0;  // sum of |predicted - measured| / step_seconds
   double cost_drift = 0;        // of computing, against the first costs
+  std::optional<Evaluation> last_evaluation;  // absent: none yet
+  std::optional<Evaluation> best_evaluation;  // of the least loss
 };
 
 // What the length index of the job's data says.
@@ -93,6 +104,9 @@ struct DataSummary {
   int64_t num_truncated = 0;  // cut to max_length
   int64_t longest_tokens = 0;
   int64_t total_tokens = 0;
+  // Held out for evaluation; none of them is counted above.
+  int64_t evaluation_samples = 0;
+  int64_t evaluation_tokens = 0;
 };
 
 // Costs that plans are made with.

@@ -2,7 +2,8 @@
 #define EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_MODE_H_
 
 // The trainer's process as a user of what was trained: from weights to an
-// animated picture. Started by `evenstep generate`, which links no torch.
+// animated picture, or to text. Started by `evenstep generate`, which links no
+// torch.
 
 namespace evenstep::trainer {
 

@@ -1,13 +1,15 @@
 #ifndef EVENSTEP_WORKER_TRAINER_GENERATE_LOAD_MODEL_H_
 #define EVENSTEP_WORKER_TRAINER_GENERATE_LOAD_MODEL_H_
 
-// A trained video model from the weights file that a job leaves behind
-// (loop/weights.h), which says in its metadata what the model is. Stateless.
+// A trained model from the weights file that a job leaves behind
+// (loop/weights.h), which says in its metadata what the model is, or, of text,
+// from what Hugging Face's Llama was saved as. Stateless.
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
 
 namespace evenstep::trainer {
@@ -26,6 +28,21 @@ enum class LoadedValues { kTrained, kInitial };
 // model; a tensor is missing or of another shape.
 absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
                                                 LoadedValues values);
+
+// Whether the weights of `path`, a file or a folder with a model.safetensors,
+// are of a video model; else they are of text. NOT_FOUND, DATA_LOSS: no sound
+// file.
+absl::StatusOr<bool> IsVideoModel(const std::string& path);
+
+struct LoadedTextModel {
+  std::unique_ptr<TextModel> model;
+  std::string tokenizer;  // path that the job had; empty: bytes, or not known
+};
+
+// In float32, or float64 if the file is. FAILED_PRECONDITION: neither the file
+// nor a config.json beside it says what the model is, it is of another kind, or
+// a tensor does not fit.
+absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path);
 
 }  // namespace evenstep::trainer
 

@@ -121,7 +121,7 @@ TEST_F(LoadVideoModelTest, WeightsOfAnotherModelAreRefused) {
   EXPECT_THAT(
       std::string(
           LoadVideoModel(path_, LoadedValues::kTrained).status().message()),
-      HasSubstr("the model has [32, 12]"));
+      HasSubstr("the model's has [32, 12]"));
   metadata_.erase("evenstep.model.channels");
   Write();
   EXPECT_THAT(

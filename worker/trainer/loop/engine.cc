@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/load_weights.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
@@ -42,6 +43,9 @@ DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
   config.heads = spec.model.heads;
   config.kv_heads = spec.model.kv_heads;
   config.vocab = spec.model.vocab;
+  config.mlp_width = spec.model.mlp_width;
+  config.rope_theta = spec.model.rope_theta;
+  config.norm_epsilon = spec.model.norm_epsilon;
   config.seed = spec.seed;
   config.attention = ToMask(spec.model.attention);
   config.dtype = ToScalarType(spec.precision);
@@ -177,6 +181,16 @@ ClipMeasureOptions ToClipMeasureOptions(const jobspec::JobSpec& spec) {
   return options;
 }
 
+// Before the optimizer copies what it needs of them.
+absl::Status BeginWithGivenWeights(const jobspec::ModelSpec& spec,
+                                   const Model& model) {
+  if (spec.weights.empty()) return absl::OkStatus();
+  EVENSTEP_RETURN_IF_ERROR(CheckModelOfWeights(spec.weights, spec));
+  EVENSTEP_RETURN_IF_ERROR(LoadWeights(spec.weights, model.parameters()));
+  Log(LogLevel::kInfo, "weights_loaded", {{"path", spec.weights}});
+  return absl::OkStatus();
+}
+
 void PlantNotFinite(Engine* engine) {
   auto planted = std::make_unique<NotFiniteModel>(std::move(engine->model));
   engine->planted = planted.get();
@@ -205,6 +219,8 @@ absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
   const absl::Status made =
       CatchTorch(DescribeModel(setup.spec.model), [&]() -> absl::Status {
         EVENSTEP_ASSIGN_OR_RETURN(engine.model, MakeModel(setup));
+        EVENSTEP_RETURN_IF_ERROR(
+            BeginWithGivenWeights(setup.spec.model, *engine.model));
         if (!faults.empty()) PlantNotFinite(&engine);
         engine.runner = std::make_unique<StepRunner>(
             engine.model.get(), GroupsOf(groups), ToRunnerOptions(setup));

@@ -31,9 +31,9 @@ struct Engine {
 absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
     const TrainerSetup& setup, CommunicatorFactory& factory);
 
-// The rest; `groups` outlives it. Initial parameters depend on the job's seed
-// alone. START_FAILED with the model's numbers; its code is RESOURCE_EXHAUSTED
-// if they do not fit into memory.
+// The rest; `groups` outlives it. Initial parameters are those of the job's
+// weights, or depend on its seed alone. START_FAILED with the model's numbers;
+// its code is RESOURCE_EXHAUSTED if they do not fit into memory.
 absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
                                   const FaultPlan& faults, GroupTree* groups);
 

@@ -87,4 +87,20 @@ int64_t StepOf(const absl::Status& status) {
   return step;
 }
 
+FailureReason ReasonOfEngineError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kFailedPrecondition:
+      return FailureReason::kCollectiveFailed;
+    case absl::StatusCode::kResourceExhausted:
+      return FailureReason::kOutOfMemory;
+    case absl::StatusCode::kDataLoss:
+      return FailureReason::kDataError;
+    default:
+      return FailureReason::kInternal;
+  }
+}
+
 }  // namespace evenstep::trainer

@@ -59,6 +59,10 @@ absl::Status WithReason(absl::Status status, FailureReason reason,
 FailureReason ReasonOf(const absl::Status& status);
 int64_t StepOf(const absl::Status& status);
 
+// What an error of a step runner, an optimizer or a collective means for the
+// job.
+FailureReason ReasonOfEngineError(const absl::Status& status);
+
 }  // namespace evenstep::trainer
 
 #endif  // EVENSTEP_WORKER_TRAINER_LOOP_FAILURE_H_

@@ -4,16 +4,25 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/atomic_file.h"
+#include "nlohmann/json.hpp"
 
 namespace evenstep::trainer {
 namespace {
 
 constexpr char kHeader[] =
     "step,loss,trained_tokens,step_seconds,tokens_per_second,learning_rate,"
-    "gradient_norm\n";
+    "gradient_norm,evaluation_loss\n";
+
+double TokensPerSecond(const LossRow& row) {
+  return row.step_seconds > 0 ? row.trained_tokens / row.step_seconds : 0;
+}
 
 }  // namespace
 
@@ -31,12 +40,15 @@ absl::StatusOr<LossCurve> LossCurve::Create(const std::string& path) {
 }
 
 absl::Status LossCurve::Append(const LossRow& row) {
-  const double tokens_per_second =
-      row.step_seconds > 0 ? row.trained_tokens / row.step_seconds : 0;
-  const std::string line =
-      absl::StrFormat("%d,%.17g,%d,%.6f,%.1f,%.9g,%.9g\n", row.step, row.loss,
-                      row.trained_tokens, row.step_seconds, tokens_per_second,
-                      row.learning_rate, row.gradient_norm);
+  std::string line = absl::StrFormat("%d,%.17g,%d,%.6f,%.1f,%.9g,%.9g,",
+                                     row.step, row.loss, row.trained_tokens,
+                                     row.step_seconds, TokensPerSecond(row),
+                                     row.learning_rate, row.gradient_norm);
+  if (row.evaluation_loss.has_value()) {
+    absl::StrAppendFormat(&line, "%.17g", *row.evaluation_loss);
+  }
+  line += '\n';
+  rows_.push_back(row);
   if (std::fputs(line.c_str(), file_.get()) < 0 ||
       std::fflush(file_.get()) != 0) {
     return ErrorHere("write");
@@ -47,6 +59,21 @@ absl::Status LossCurve::Append(const LossRow& row) {
 absl::Status LossCurve::Sync() {
   if (::fsync(::fileno(file_.get())) != 0) return ErrorHere("fsync");
   return absl::OkStatus();
+}
+
+absl::Status LossCurve::WriteJson(const std::string& path) const {
+  using Json = nlohmann::json;
+  Json rows = Json::array();
+  for (const LossRow& row : rows_) {
+    rows.push_back({row.step, row.loss, row.trained_tokens, row.step_seconds,
+                    TokensPerSecond(row), row.learning_rate, row.gradient_norm,
+                    row.evaluation_loss.has_value() ? Json(*row.evaluation_loss)
+                                                    : Json()});
+  }
+  const std::vector<std::string> columns =
+      absl::StrSplit(absl::StripSuffix(kHeader, "\n"), ',');
+  const Json json = {{"columns", columns}, {"rows", std::move(rows)}};
+  return WriteFileAtomically(path, json.dump() + "\n");
 }
 
 absl::Status LossCurve::ErrorHere(const char* what) const {

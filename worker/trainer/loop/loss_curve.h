@@ -2,13 +2,15 @@
 #define EVENSTEP_WORKER_TRAINER_LOOP_LOSS_CURVE_H_
 
 // The loss curve that a job leaves behind: a CSV file with a header and one
-// line per committed step, readable while the job runs. Rank 0 writes it. Not
-// thread-safe.
+// line per committed step, readable while the job runs, and the same as JSON
+// when it has ended. Rank 0 writes it. Not thread-safe.
 
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +24,8 @@ struct LossRow {
   double step_seconds = 0;  // gate exit to gate exit
   double learning_rate = 0;
   double gradient_norm = 0;
+  // Of the evaluation that followed the step, if one did.
+  std::optional<double> evaluation_loss = std::nullopt;
 };
 
 class LossCurve {
@@ -33,6 +37,9 @@ class LossCurve {
   absl::Status Append(const LossRow& row);
   // Makes all lines durable.
   absl::Status Sync();
+  // {"columns": [...], "rows": [[...], ...]} of all lines so far; null where
+  // there was no evaluation. Whole or absent.
+  absl::Status WriteJson(const std::string& path) const;
 
  private:
   struct CloseFile {
@@ -43,6 +50,7 @@ class LossCurve {
 
   std::string path_;
   std::unique_ptr<FILE, CloseFile> file_;
+  std::vector<LossRow> rows_;
 };
 
 }  // namespace evenstep::trainer

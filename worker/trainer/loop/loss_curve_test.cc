@@ -30,9 +30,29 @@ TEST(LossCurveTest, RowsAreInTheFileAtOnceWithAllTheirDigits) {
   ASSERT_TRUE(curve->Append(kRow).ok());
   EXPECT_EQ(Content(path),
             "step,loss,trained_tokens,step_seconds,tokens_per_second,"
-            "learning_rate,gradient_norm\n"
-            "3,0.10000000000000001,100,0.500000,200.0,0.01,2\n");
+            "learning_rate,gradient_norm,evaluation_loss\n"
+            "3,0.10000000000000001,100,0.500000,200.0,0.01,2,\n");
   EXPECT_TRUE(curve->Sync().ok());
+}
+
+TEST(LossCurveTest, EvaluationsStandInTheRowsOfTheirStepsAndInTheJson) {
+  TempFolder folder;
+  const std::string path = folder.path() + "/loss.csv";
+  auto curve = LossCurve::Create(path);
+  ASSERT_TRUE(curve.ok()) << curve.status();
+  LossRow evaluated = kRow;
+  evaluated.step = 4;
+  evaluated.evaluation_loss = 0.3;
+  ASSERT_TRUE(curve->Append(kRow).ok());
+  ASSERT_TRUE(curve->Append(evaluated).ok());
+  EXPECT_NE(Content(path).find(",2,0.29999999999999999\n"), std::string::npos);
+  ASSERT_TRUE(curve->WriteJson(folder.path() + "/loss.json").ok());
+  EXPECT_EQ(Content(folder.path() + "/loss.json"),
+            "{\"columns\":[\"step\",\"loss\",\"trained_tokens\","
+            "\"step_seconds\",\"tokens_per_second\",\"learning_rate\","
+            "\"gradient_norm\",\"evaluation_loss\"],\"rows\":["
+            "[3,0.1,100,0.5,200.0,0.01,2.0,null],"
+            "[4,0.1,100,0.5,200.0,0.01,2.0,0.3]]}\n");
 }
 
 TEST(LossCurveTest, AnotherAttemptStartsAfresh) {

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/plan_needs.h"
 #include "worker/trainer/loop/suspects.h"
 #include "worker/trainer/parallel/compute_timer.h"
 
@@ -18,31 +19,6 @@ namespace {
 
 // Samples that a message names; the rest is counted.
 constexpr size_t kNamedSuspects = 16;
-
-// What an error of the engine means for the job.
-FailureReason ReasonOfEngineError(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kFailedPrecondition:
-      return FailureReason::kCollectiveFailed;
-    case absl::StatusCode::kResourceExhausted:
-      return FailureReason::kOutOfMemory;
-    case absl::StatusCode::kDataLoss:
-      return FailureReason::kDataError;
-    default:
-      return FailureReason::kInternal;
-  }
-}
-
-SampleReader ReaderOf(const SampleMap& samples) {
-  return [&samples](int64_t id) -> absl::StatusOr<data::SampleTokens> {
-    const auto it = samples.find(id);
-    if (it != samples.end()) return it->second;
-    return absl::InternalError(absl::StrCat("sample ", id, " was not read"));
-  };
-}
 
 Gate MakeWorldGate(const TrainParts& parts, const Engine& engine) {
   Communicator& world = engine.groups->world();
@@ -53,26 +29,16 @@ Gate MakeWorldGate(const TrainParts& parts, const Engine& engine) {
       parts.sleep);
 }
 
-// Opens the groups that a plan needs beside the tree. All ranks know the same
-// plans, so all come to the same groups, and refuse a plan together. Who has
-// opened its own waits for the others: a step begins with all groups there.
-absl::Status OpenGroups(GroupTree& groups, const wire::StepPlan& plan) {
-  std::vector<RankBlock> blocks;
-  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
-    blocks.push_back({micro_batch.first_rank, micro_batch.degree});
-  }
-  EVENSTEP_ASSIGN_OR_RETURN(const int opened, groups.Prepare(blocks));
-  return opened == 0 ? absl::OkStatus() : groups.world().Barrier();
-}
-
 }  // namespace
 
 StepLoop::StepLoop(const TrainParts* parts, const TrainingData* data,
-                   Engine* engine, StepRecorder* recorder)
+                   Engine* engine, StepRecorder* recorder,
+                   const Evaluator* evaluator)
     : parts_(*parts),
       data_(*data),
       engine_(*engine),
       recorder_(*recorder),
+      evaluator_(evaluator),
       gate_({MakeWorldGate(*parts, *engine), parts->plans, data, parts->agent,
              parts->clock, parts->faults,
              [groups = engine->groups](const wire::StepPlan& plan) {
@@ -95,6 +61,9 @@ absl::StatusOr<StepsDone> StepLoop::Run() {
       return StepsDone{step, false, ran};
     }
     EVENSTEP_RETURN_IF_ERROR(ran);
+    absl::Status failure;
+    EVENSTEP_RETURN_IF_ERROR(EvaluateIfDue(step, &failure));
+    if (!failure.ok()) return StepsDone{step, false, failure};
     gate_.Prepare(step + 1);
   }
 }
@@ -150,6 +119,20 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
       step, result, *update,
       {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin), compute_ns},
       engine_.groups->counters());
+  return absl::OkStatus();
+}
+
+absl::Status StepLoop::EvaluateIfDue(int64_t step, absl::Status* failure) {
+  if (evaluator_ == nullptr || !evaluator_->IsDue(step)) {
+    return absl::OkStatus();
+  }
+  recorder_.EvaluationBegins();
+  EVENSTEP_ASSIGN_OR_RETURN(const EvaluationResult result,
+                            evaluator_->Run(step));
+  if (result.failure.ok()) {
+    recorder_.Evaluated(result.loss, result.trained_tokens);
+  }
+  *failure = result.failure;
   return absl::OkStatus();
 }
 

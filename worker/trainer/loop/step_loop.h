@@ -2,9 +2,9 @@
 #define EVENSTEP_WORKER_TRAINER_LOOP_STEP_LOOP_H_
 
 // A rank's steps, from gate to gate: report coming lengths, agree at the gate,
-// run the plan, reduce, update, and report the step once the next gate has seen
-// it. Nothing here waits for the coordinator except the gate, for a plan that
-// is late. Main thread only.
+// run the plan, reduce, update, evaluate if that is due, and report the step
+// once the next gate has seen it. Nothing here waits for the coordinator except
+// the gate, for a plan that is late. Main thread only.
 
 #include <cstdint>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/trainer/loop/engine.h"
+#include "worker/trainer/loop/evaluator.h"
 #include "worker/trainer/loop/step_gate.h"
 #include "worker/trainer/loop/step_recorder.h"
 #include "worker/trainer/loop/train.h"
@@ -30,9 +31,10 @@ struct StepsDone {
 
 class StepLoop {
  public:
-  // What they point to outlives the loop.
+  // What they point to outlives the loop. `evaluator` is null if the job has no
+  // evaluation.
   StepLoop(const TrainParts* parts, const TrainingData* data, Engine* engine,
-           StepRecorder* recorder);
+           StepRecorder* recorder, const Evaluator* evaluator);
 
   // Errors carry a reason and the step; peers may still be in the middle of a
   // step. After a step that is not finite, no rank has made its update.
@@ -45,6 +47,8 @@ class StepLoop {
   // NOT_FINITE comes on all ranks together.
   absl::Status RunStep(const NextStep& next);
   absl::StatusOr<StepResult> RunPlan(const NextStep& next);
+  // `failure` is StepsDone::failure.
+  absl::Status EvaluateIfDue(int64_t step, absl::Status* failure);
   absl::Status NotFiniteError(const wire::StepPlan& plan,
                               absl::string_view what,
                               const std::vector<int64_t>& suspects) const;
@@ -53,6 +57,7 @@ class StepLoop {
   const TrainingData& data_;
   Engine& engine_;
   StepRecorder& recorder_;
+  const Evaluator* const evaluator_;
   StepGate gate_;
   const int64_t total_steps_;
   int64_t next_lengths_ = 0;  // first step whose lengths were not sent

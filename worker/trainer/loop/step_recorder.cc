@@ -115,12 +115,35 @@ void StepRecorder::Ran(int64_t step, const StepResult& result,
   pending_ = std::move(report);
 }
 
+void StepRecorder::EvaluationBegins() {
+  evaluation_begin_ns_ = absl::ToInt64Nanoseconds(clock_->Monotonic());
+  evaluation_begin_cpu_ns_ = ProcessCpuNs();
+}
+
+void StepRecorder::Evaluated(double loss, int64_t trained_tokens) {
+  evenstep::v1::Evaluation& evaluation = *pending_->mutable_evaluation();
+  evaluation.set_loss(loss);
+  evaluation.set_trained_tokens(trained_tokens);
+  evaluation.set_evaluation_ns(absl::ToInt64Nanoseconds(clock_->Monotonic()) -
+                               evaluation_begin_ns_);
+  evaluation_cpu_ns_ = ProcessCpuNs() - evaluation_begin_cpu_ns_;
+  if (setup_->rank != 0) return;
+  Log(LogLevel::kInfo, "evaluated",
+      {{"after_step", pending_->step()},
+       {"loss", absl::StrFormat("%.6f", loss)},
+       {"tokens", trained_tokens},
+       {"seconds",
+        absl::StrFormat("%.3f", evaluation.evaluation_ns() / kNsPerSecond)}});
+}
+
 absl::Status StepRecorder::Commit(int64_t now_ns, int64_t cpu_ns) {
   v1::ToAgent message;
   evenstep::v1::StepReport& report = *message.mutable_step();
   report = *std::exchange(pending_, std::nullopt);
-  report.set_step_ns(now_ns - gate_exit_ns_);
-  report.set_cpu_ns(cpu_ns - gate_exit_cpu_ns_);
+  report.set_step_ns(now_ns - gate_exit_ns_ -
+                     report.evaluation().evaluation_ns());
+  report.set_cpu_ns(cpu_ns - gate_exit_cpu_ns_ -
+                    std::exchange(evaluation_cpu_ns_, 0));
   steps_committed_ = report.step() + 1;
   if (setup_->rank == 0) {
     LogProgress(report);
@@ -131,18 +154,25 @@ absl::Status StepRecorder::Commit(int64_t now_ns, int64_t cpu_ns) {
 
 void StepRecorder::AppendToCurve(const evenstep::v1::StepReport& report) {
   if (!curve_.has_value()) return;
-  const absl::Status appended =
-      curve_->Append({.step = report.step(),
-                      .loss = report.loss(),
-                      .trained_tokens = report.trained_tokens(),
-                      .step_seconds = report.step_ns() / kNsPerSecond,
-                      .learning_rate = report.learning_rate(),
-                      .gradient_norm = report.gradient_norm()});
+  LossRow row = {.step = report.step(),
+                 .loss = report.loss(),
+                 .trained_tokens = report.trained_tokens(),
+                 .step_seconds = report.step_ns() / kNsPerSecond,
+                 .learning_rate = report.learning_rate(),
+                 .gradient_norm = report.gradient_norm()};
+  if (report.has_evaluation()) {
+    row.evaluation_loss = report.evaluation().loss();
+  }
+  const absl::Status appended = curve_->Append(row);
   if (!appended.ok()) GiveUpCurve(appended);
 }
 
 void StepRecorder::Finish() {
   if (!curve_.has_value()) return;
+  const absl::Status json =
+      curve_->WriteJson(absl::StrCat(setup_->output_dir, "/loss.json"));
+  if (!json.ok())
+    Log(LogLevel::kWarning, "loss_json_broken", {{"reason", json}});
   const absl::Status synced = curve_->Sync();
   if (!synced.ok()) GiveUpCurve(synced);
 }

@@ -43,7 +43,11 @@ class StepRecorder {
   // The step has run here, and its update is made.
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
            const UpdateTime& time, const GroupCounters& groups);
-  // Makes the loss curve durable.
+  // Around an evaluation between Ran and the next gate: its time is no part of
+  // the step's.
+  void EvaluationBegins();
+  void Evaluated(double loss, int64_t trained_tokens);
+  // Makes the loss curve durable, and writes it as JSON.
   void Finish();
 
   int64_t steps_committed() const { return steps_committed_; }
@@ -67,6 +71,9 @@ class StepRecorder {
   int plan_lead_ = 0;
   GroupCounters groups_;  // when the last step was reported
   std::optional<evenstep::v1::StepReport> pending_;
+  int64_t evaluation_begin_ns_ = 0;
+  int64_t evaluation_begin_cpu_ns_ = 0;
+  int64_t evaluation_cpu_ns_ = 0;  // of the evaluation after the pending step
   int64_t steps_committed_ = 0;
 };
 

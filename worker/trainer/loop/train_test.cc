@@ -1,28 +1,17 @@
 #include "worker/trainer/loop/train.h"
 
-#include <ATen/Parallel.h>
-
-#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <memory>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "base/testing/temp_folder.h"
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/loop/failure.h"
-#include "worker/trainer/loop/testing/fake_coordinator.h"
-#include "worker/trainer/loop/testing/small_job.h"
+#include "worker/trainer/loop/testing/threaded_job.h"
 #include "worker/trainer/optim/schedule.h"
 
 namespace evenstep::trainer {
@@ -30,112 +19,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kGeneration = 3;
 // Two layouts of the same samples differ by rounding of float32 only.
 constexpr double kLossTolerance = 2e-5;
-
-// A rank's agent: what it sends goes to the coordinator, and it may be told to
-// stop once it has reported a step.
-class ThreadChannel : public AgentChannel {
- public:
-  absl::Status Send(const v1::ToAgent& message) override {
-    coordinator->OnMessage(rank, message);
-    if (message.has_step() && message.step().step() == stop_after_step) {
-      stop = true;
-    }
-    return absl::OkStatus();
-  }
-  bool StopRequested() const override { return stop; }
-
-  int rank = 0;
-  FakeCoordinator* coordinator = nullptr;
-  int64_t stop_after_step = -1;
-  std::atomic<bool> stop{false};
-};
-
-// A whole job in this process: a thread per rank.
-class ThreadedJob {
- public:
-  struct Rank {
-    ThreadChannel channel;
-    PlanBook plans;
-    AbortSwitch abort;
-    absl::StatusOr<TrainResult> result = absl::UnknownError("not run");
-  };
-
-  ThreadedJob(int world, Layout layout, int64_t steps = 8)
-      : world_(world),
-        ranks_(world),
-        coordinator_(kGeneration, world, std::move(layout),
-                     [this](int rank, const wire::StepPlan& plan) {
-                       Deliver(rank, plan);
-                     }) {
-    WriteDocuments(data_.path());
-    spec = SmallJob(data_.path(), world);
-    spec.steps = steps;
-  }
-
-  void Run() {
-    at::set_num_threads(1);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < world_; ++rank) {
-      ranks_[rank].plans.Begin(kGeneration, world_);
-      threads.emplace_back([this, rank] { RunRank(rank); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  Rank& rank(int index) { return ranks_[index]; }
-  FakeCoordinator& coordinator() { return coordinator_; }
-  const std::string& output() const { return output_.path(); }
-
-  jobspec::JobSpec spec;
-  std::vector<Fault> faults;
-  // Changes what a rank gets; null: as it is.
-  std::function<void(int rank, wire::StepPlan*)> tamper;
-
- private:
-  void Deliver(int rank, wire::StepPlan plan) {
-    if (tamper) tamper(rank, &plan);
-    plan.digest = wire::StepPlanDigest(plan);
-    EXPECT_EQ(ranks_[rank].plans.Put(plan).ok(), plan.world == world_);
-  }
-
-  void RunRank(int rank) {
-    Rank& self = ranks_[rank];
-    self.channel.rank = rank;
-    self.channel.coordinator = &coordinator_;
-    const auto factory = hub_.MakeFactory();
-    TrainParts parts;
-    parts.setup = {.job_id = "job",
-                   .attempt = 1,
-                   .generation = kGeneration,
-                   .rank = rank,
-                   .world = world_,
-                   .spec = spec,
-                   .listen_host = "",
-                   .output_dir = output_.path(),
-                   .threads = 1,
-                   .device_name = ""};
-    parts.agent = &self.channel;
-    parts.plans = &self.plans;
-    parts.factory = factory.get();
-    std::shared_ptr<GroupTree> groups;
-    parts.groups = &groups;
-    parts.abort = &self.abort;
-    parts.clock = &RealClock();
-    parts.sleep = [](absl::Duration) { std::this_thread::yield(); };
-    parts.faults = FaultPlan(faults, rank);
-    self.result = Train(parts);
-  }
-
-  const int world_;
-  TempFolder data_;
-  TempFolder output_;
-  InProcessHub hub_{absl::Seconds(20)};
-  std::vector<Rank> ranks_;
-  FakeCoordinator coordinator_;
-};
 
 void ExpectSameCurve(const std::vector<double>& a, const std::vector<double>& b,
                      size_t steps) {
@@ -295,6 +180,64 @@ TEST(TrainTest, RankZeroLeavesWeightsAndTheWholeCurve) {
     EXPECT_EQ(std::stod(line.substr(line.find(',') + 1)), losses[step]);
   }
   EXPECT_FALSE(std::getline(csv, line));
+}
+
+TEST(TrainTest, AJobBeginsWithTheWeightsThatAnotherHasLeft) {
+  ThreadedJob first(2, DealOut);
+  first.spec.precision = jobspec::Precision::kFloat64;
+  first.Run();
+  ASSERT_TRUE(first.rank(0).result.ok()) << first.rank(0).result.status();
+  // Both ranks' data is the first job's; a rate that moves nothing.
+  const auto after = [&](const std::string& weights) {
+    ThreadedJob job(2, DealOut, /*steps=*/1);
+    job.spec.precision = jobspec::Precision::kFloat64;
+    job.spec.model.weights = weights;
+    job.spec.optimizer.lr = 1e-14;
+    job.Run();
+    EXPECT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+    const auto written =
+        data::ReadSafetensors(job.output() + "/model.safetensors");
+    EXPECT_EQ(written->metadata.count("evenstep.model.weights"),
+              weights.empty() ? 0u : 1u);
+    return job.coordinator().Losses(0).at(0);
+  };
+  const double untrained = after("");
+  const double trained = after(first.output());
+  EXPECT_LT(trained, 0.95 * untrained);
+  EXPECT_EQ(after(first.output() + "/model.safetensors"), trained);
+}
+
+TEST(TrainTest, WeightsThatDifferBetweenRanksFailThemAllBeforeTheFirstStep) {
+  ThreadedJob one(1, DealOut, /*steps=*/1);
+  one.Run();
+  ThreadedJob other(1, DealOut, /*steps=*/2);
+  other.Run();
+  ThreadedJob job(2, DealOut);
+  job.tamper_spec = [&](int rank, jobspec::JobSpec* spec) {
+    spec->model.weights = rank == 0 ? one.output() : other.output();
+  };
+  job.Run();
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = job.rank(rank).result.status();
+    EXPECT_EQ(ReasonOf(status), FailureReason::kStartFailed) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("are not the same on all ranks"));
+    EXPECT_TRUE(job.coordinator().Losses(rank).empty());
+  }
+}
+
+TEST(TrainTest, WeightsOfAnotherShapeAreNamedWithBothShapes) {
+  ThreadedJob one(1, DealOut, /*steps=*/1);
+  one.Run();
+  ThreadedJob job(1, DealOut);
+  job.spec.model.weights = one.output();
+  job.spec.model.mlp_width = 64;
+  job.Run();
+  const absl::Status status = job.rank(0).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kStartFailed) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("'model.layers.0.mlp.gate_proj.weight' has shape "
+                        "[96, 32], the model's has [64, 32]"));
 }
 
 TEST(TrainTest, MessagesComeInTheOrderThatTheAgentExpects) {

@@ -57,6 +57,8 @@ absl::StatusOr<TrainerSetup> MakeTrainerSetup(const v1::Start& start,
   setup.rank = start.rank();
   setup.world = start.world();
   setup.local_rank = LocalRank(start);
+  setup.ranks_per_node.assign(start.ranks_per_node().begin(),
+                              start.ranks_per_node().end());
   setup.listen_host = start.listen_host();
   setup.output_dir = start.output_dir();
   setup.threads = std::max(1, start.threads());

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
@@ -22,7 +23,8 @@ struct TrainerSetup {
   int64_t generation = 0;
   int rank = 0;
   int world = 1;
-  int local_rank = 0;  // place among the ranks of its node
+  int local_rank = 0;                    // place among the ranks of its node
+  std::vector<int> ranks_per_node = {};  // empty: all on one
   jobspec::JobSpec spec;
   std::string listen_host;
   std::string output_dir;

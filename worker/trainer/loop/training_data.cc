@@ -9,6 +9,7 @@
 #include "wire/data_summary_proto.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/read_document.h"
 #include "worker/trainer/model/sample_random.h"
 
 namespace evenstep::trainer {
@@ -25,26 +26,6 @@ std::vector<int64_t> PlannedIds(const wire::StepPlan& plan) {
 }
 
 }  // namespace
-
-absl::StatusOr<TrainingData> TrainingData::Open(const TrainerSetup& setup) {
-  auto dataset = data::OpenDataset(jobspec::ToDatasetOptions(setup.spec));
-  if (!dataset.ok()) {
-    return WithReason(dataset.status(), FailureReason::kDataError, kNoStep);
-  }
-  if ((*dataset)->summary().num_samples < 1) {
-    return FailureError(FailureReason::kDataError, kNoStep,
-                        absl::StrCat(setup.spec.data.source, " has no sample"));
-  }
-  const int64_t vocab = (*dataset)->Vocab();
-  if (vocab > setup.spec.model.vocab) {
-    return FailureError(
-        FailureReason::kDataError, kNoStep,
-        absl::StrCat(setup.spec.data.source, " has a vocabulary of ", vocab,
-                     ", the model one of ", setup.spec.model.vocab,
-                     "; set model.vocab to ", vocab, " or more"));
-  }
-  return TrainingData(*std::move(dataset), setup);
-}
 
 TrainingData::TrainingData(std::unique_ptr<data::Dataset> dataset,
                            const TrainerSetup& setup)
@@ -116,24 +97,14 @@ absl::Status TrainingData::CheckSameSamples(const wire::StepPlan& plan) const {
 
 absl::StatusOr<data::SampleTokens> TrainingData::Read(
     int64_t step, int64_t sample_id, int64_t planned_length) const {
-  auto sample = dataset_->Read(sampler_.Document(sample_id));
-  if (!sample.ok()) {
-    return WithReason(sample.status(), FailureReason::kDataError, step);
-  }
-  const int64_t length = data::NumTokens(*sample);
-  if (length != planned_length) {
-    return FailureError(
-        FailureReason::kDataError, step,
-        absl::StrCat(Describe(sample_id), " has ", length,
-                     " tokens, the plan says ", planned_length));
-  }
-  sample->given_frames = GivenFrames(sample_id);
-  const auto largest =
-      std::max_element(sample->tokens.begin(), sample->tokens.end());
-  if (largest == sample->tokens.end() || *largest < vocab_) return sample;
-  return FailureError(FailureReason::kDataError, step,
-                      absl::StrCat(Describe(sample_id), " has token ", *largest,
-                                   ", model.vocab is ", vocab_));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      data::SampleTokens sample,
+      ReadDocument(*dataset_,
+                   {sampler_.Document(sample_id), planned_length, vocab_,
+                    Describe(sample_id)},
+                   step));
+  sample.given_frames = GivenFrames(sample_id);
+  return sample;
 }
 
 }  // namespace evenstep::trainer

@@ -26,8 +26,7 @@ using SampleMap = std::map<int64_t, data::SampleTokens>;
 
 class TrainingData {
  public:
-  // Opens and indexes the job's source.
-  static absl::StatusOr<TrainingData> Open(const TrainerSetup& setup);
+  // Opened by loop/job_data.h; with a sample, and in the model's vocabulary.
   TrainingData(std::unique_ptr<data::Dataset> dataset,
                const TrainerSetup& setup);
 

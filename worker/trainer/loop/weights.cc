@@ -5,7 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/parse_value.h"
 #include "data/safetensors.h"
+#include "jobspec/decoder_memory.h"
+#include "nlohmann/json.hpp"
 #include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {
@@ -13,6 +17,11 @@ namespace {
 
 using data::SafetensorsMetadata;
 using data::TensorBytes;
+
+int MlpWidthOf(const jobspec::ModelSpec& model) {
+  return model.mlp_width > 0 ? model.mlp_width
+                             : jobspec::DecoderMlpWidth(model.width);
+}
 
 SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
                                  int64_t steps_done) {
@@ -33,6 +42,15 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
   } else {
     metadata["evenstep.model.kv_heads"] = absl::StrCat(model.kv_heads);
     metadata["evenstep.model.vocab"] = absl::StrCat(model.vocab);
+    metadata["evenstep.model.mlp_width"] = absl::StrCat(MlpWidthOf(model));
+    metadata["evenstep.model.rope_theta"] = FormatValue(model.rope_theta);
+    metadata["evenstep.model.norm_epsilon"] = FormatValue(model.norm_epsilon);
+    metadata["evenstep.model.attention"] =
+        std::string(jobspec::AttentionName(model.attention));
+    metadata["evenstep.tokenizer"] = setup.spec.data.tokenizer;
+  }
+  if (!model.weights.empty()) {
+    metadata["evenstep.model.weights"] = model.weights;
   }
   return metadata;
 }
@@ -64,6 +82,33 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
     return data::WriteSafetensors(path, std::move(tensors),
                                   MakeMetadata(setup, steps_done));
   });
+}
+
+absl::Status WriteLlamaConfig(const std::string& path,
+                              const TrainerSetup& setup) {
+  const jobspec::ModelSpec& model = setup.spec.model;
+  const nlohmann::ordered_json config = {
+      {"architectures", {"LlamaForCausalLM"}},
+      {"model_type", "llama"},
+      {"vocab_size", model.vocab},
+      {"hidden_size", model.width},
+      {"intermediate_size", MlpWidthOf(model)},
+      {"num_hidden_layers", model.layers},
+      {"num_attention_heads", model.heads},
+      {"num_key_value_heads", model.kv_heads},
+      {"head_dim", model.width / model.heads},
+      {"max_position_embeddings", setup.spec.data.max_length},
+      {"hidden_act", "silu"},
+      {"rms_norm_eps", model.norm_epsilon},
+      {"rope_theta", model.rope_theta},
+      {"rope_parameters",
+       {{"rope_theta", model.rope_theta}, {"rope_type", "default"}}},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"tie_word_embeddings", false},
+      {"torch_dtype",
+       std::string(jobspec::PrecisionName(setup.spec.precision))}};
+  return WriteFileAtomically(path, config.dump(2) + "\n");
 }
 
 }  // namespace evenstep::trainer

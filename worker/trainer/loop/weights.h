@@ -2,8 +2,9 @@
 #define EVENSTEP_WORKER_TRAINER_LOOP_WEIGHTS_H_
 
 // The trained weights as a file: parameters by name in safetensors, with the
-// model's configuration, the steps trained and the seed as metadata. Written by
-// rank 0 after the last step. No state.
+// model's configuration, the steps trained and the seed as metadata; and of a
+// text model the configuration that Hugging Face's Llama is loaded with.
+// Written by rank 0 after the last step; read by load_weights.h. No state.
 
 #include <cstdint>
 #include <string>
@@ -16,11 +17,17 @@
 namespace evenstep::trainer {
 
 inline constexpr char kWeightsName[] = "model.safetensors";
+inline constexpr char kConfigName[] = "config.json";
 
 // Whole or absent; the parameters stay as they are.
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
                           int64_t steps_done);
+
+// What transformers' LlamaForCausalLM.from_pretrained reads beside the weights.
+// Of the trainer's own text models only. Whole or absent.
+absl::Status WriteLlamaConfig(const std::string& path,
+                              const TrainerSetup& setup);
 
 }  // namespace evenstep::trainer
 

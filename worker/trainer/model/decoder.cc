@@ -43,7 +43,7 @@ struct DecoderLayer {
   }
 };
 
-class Decoder : public Model {
+class Decoder : public TextModel {
  public:
   explicit Decoder(const DecoderConfig& config);
 
@@ -55,6 +55,8 @@ class Decoder : public Model {
   }
   at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
                      const ForwardOptions& options) override;
+  at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
+                    const ForwardOptions& options) override;
 
  private:
   // What every layer of one forward pass shares.
@@ -140,8 +142,15 @@ at::Tensor Decoder::Forward(const PackedShard& shard,
                             SequenceAttention& attention,
                             const ForwardOptions& options) {
   // To the device first of all: a copy later would wait for what is queued.
-  const at::Tensor tokens_T = shard.tokens_T.to(config_.device);
   const at::Tensor targets_T = shard.targets_T.to(config_.device);
+  return at::cross_entropy_loss(Logits(shard, attention, options), targets_T,
+                                {}, kSumReduction, data::kIgnoredTarget);
+}
+
+at::Tensor Decoder::Logits(const PackedShard& shard,
+                           SequenceAttention& attention,
+                           const ForwardOptions& options) {
+  const at::Tensor tokens_T = shard.tokens_T.to(config_.device);
   const Pass pass{
       &attention,
       MakeRotaryTable(shard.positions_T.to(config_.device), head_dim_,
@@ -161,11 +170,9 @@ at::Tensor Decoder::Forward(const PackedShard& shard,
     }
   }
   x_TW = RmsNorm(x_TW, final_norm_, config_.norm_epsilon);
-  at::Tensor logits_TV = at::linear(x_TW, head_);
+  const at::Tensor logits_TV = at::linear(x_TW, head_);
   // A sum of many losses needs more digits than bfloat16 has.
-  if (config_.dtype == at::kBFloat16) logits_TV = logits_TV.to(at::kFloat);
-  return at::cross_entropy_loss(logits_TV, targets_T, {}, kSumReduction,
-                                data::kIgnoredTarget);
+  return config_.dtype == at::kBFloat16 ? logits_TV.to(at::kFloat) : logits_TV;
 }
 
 at::Tensor Decoder::RunLayer(const DecoderLayer& layer, const Pass& pass,
@@ -234,7 +241,7 @@ absl::Status ValidateDecoderConfig(const DecoderConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeDecoder(
+absl::StatusOr<std::unique_ptr<TextModel>> MakeDecoder(
     const DecoderConfig& config) {
   EVENSTEP_RETURN_IF_ERROR(ValidateDecoderConfig(config));
   return std::make_unique<Decoder>(config);

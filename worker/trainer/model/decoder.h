@@ -41,7 +41,19 @@ int MlpWidth(const DecoderConfig& config);
 // another dtype.
 absl::Status ValidateDecoderConfig(const DecoderConfig& config);
 
-absl::StatusOr<std::unique_ptr<Model>> MakeDecoder(const DecoderConfig& config);
+// A model of text whose predictions can be asked for, too.
+class TextModel : public Model {
+ public:
+  // [T, V]: scores of every token after each own token, in float32 at least,
+  // before the softmax. Targets count for nothing. Collective over the group of
+  // the micro-batch.
+  virtual at::Tensor Logits(const PackedShard& shard,
+                            SequenceAttention& attention,
+                            const ForwardOptions& options) = 0;
+};
+
+absl::StatusOr<std::unique_ptr<TextModel>> MakeDecoder(
+    const DecoderConfig& config);
 
 }  // namespace evenstep::trainer
 

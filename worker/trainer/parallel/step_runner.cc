@@ -1,5 +1,6 @@
 #include "worker/trainer/parallel/step_runner.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -263,6 +264,37 @@ absl::Status StepRunner::ReduceTotals(const wire::StepPlan& plan,
                      plan.trained_tokens));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<ForwardResult> StepRunner::RunForward(const wire::StepPlan& plan,
+                                                     const SampleReader& read) {
+  EVENSTEP_RETURN_IF_ERROR(CheckPlan(plan, groups_.world->size()));
+  ForwardResult result;
+  for (const wire::PlannedMicroBatch& micro_batch : plan.micro_batches) {
+    if (!micro_batch.Contains(groups_.rank)) continue;
+    EVENSTEP_RETURN_IF_ERROR(CatchTorch("a forward pass", [&] {
+      return AddLosses(micro_batch, read, &result);
+    }));
+  }
+  return result;
+}
+
+absl::Status StepRunner::AddLosses(const wire::PlannedMicroBatch& micro_batch,
+                                   const SampleReader& read,
+                                   ForwardResult* result) {
+  const at::NoGradGuard without_graph;
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Communicator * group,
+      groups_.find(micro_batch.first_rank, micro_batch.degree));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<data::SampleTokens> samples,
+                            ReadSamples(micro_batch, read));
+  EVENSTEP_ASSIGN_OR_RETURN(const RankShare share,
+                            ShareOf(micro_batch, samples, group, options_));
+  result->trained_tokens += share.shard->trained_tokens;
+  return Translate(*share.attention, [&] {
+    result->loss_sum +=
+        model_->Forward(*share.shard, *share.attention, {}).item().toDouble();
+  });
 }
 
 absl::Status StepRunner::ReduceGradients() {

@@ -61,6 +61,12 @@ struct StepResult {
   std::vector<MicroBatchResult> micro_batches;  // own, in order
 };
 
+// Of this rank's own tokens.
+struct ForwardResult {
+  double loss_sum = 0;
+  int64_t trained_tokens = 0;
+};
+
 struct StepRunnerOptions {
   IrregularHeads irregular_heads = IrregularHeads::kRefuse;
   // As the optimizer's: which gradients the reduction leaves on this rank.
@@ -91,6 +97,12 @@ class StepRunner {
       const wire::PlannedMicroBatch& micro_batch, const SampleReader& read,
       int64_t divisor_tokens);
 
+  // The losses of this rank's part of a plan and nothing else: no gradients, no
+  // recompute, no reduction. Collective over the groups of its micro-batches.
+  // Errors as of Run.
+  absl::StatusOr<ForwardResult> RunForward(const wire::StepPlan& plan,
+                                           const SampleReader& read);
+
   // Sums gradients over the world and does nothing else: for measuring.
   absl::Status ReduceGradients();
 
@@ -101,6 +113,8 @@ class StepRunner {
   absl::Status RunPlan(const wire::StepPlan& plan, const SampleReader& read,
                        StepResult* result);
   absl::Status ReduceTotals(const wire::StepPlan& plan, StepResult* result);
+  absl::Status AddLosses(const wire::PlannedMicroBatch& micro_batch,
+                         const SampleReader& read, ForwardResult* result);
 
   Model* const model_;
   const StepGroups groups_;

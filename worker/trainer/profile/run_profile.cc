@@ -64,6 +64,7 @@ TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
   TrainerSetup setup;
   setup.spec = run.spec;
   setup.spec.model.layers = layers;
+  setup.spec.model.weights.clear();  // what they hold costs the same
   setup.rank = rank;
   setup.world = run.ranks;
   setup.threads = kThreadsPerRank;

@@ -1,0 +1,43 @@
+#ifndef EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_TEXT_H_
+#define EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_TEXT_H_
+
+// Goes on with a text, token by token, with a trained text model. One rank, no
+// groups. Main thread only.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/trainer/generate/choose_token.h"
+#include "worker/trainer/model/decoder.h"
+
+namespace evenstep::trainer {
+
+struct TextRequest {
+  std::vector<int32_t> prompt;  // at least one token
+  int64_t max_tokens = 0;       // beside the prompt
+  int32_t end_token = 0;        // ends the text
+  int32_t num_tokens = 0;       // of the tokenizer: others are never chosen
+  ChoiceOptions choice;
+};
+
+struct GeneratedText {
+  std::vector<int32_t> tokens;  // after the prompt, without the end token
+  bool ended = false;           // by the end token, before max_tokens
+};
+
+// INVALID_ARGUMENT: an empty prompt, a token outside the vocabulary, or numbers
+// that make no sense. RESOURCE_EXHAUSTED: memory ran out.
+absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
+                                           TextModel* model);
+
+// [T, V]: the scores after every token of the prompt, computed at once, as in
+// training: no cache. The same errors.
+absl::StatusOr<at::Tensor> PromptLogits(const std::vector<int32_t>& prompt,
+                                        TextModel* model);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_TEXT_H_

@@ -1,0 +1,180 @@
+#include "worker/trainer/generate/generate_text.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/trainer/generate/cached_attention.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+// Four query heads over two key and value heads.
+std::unique_ptr<TextModel> SmallModel(at::ScalarType dtype = at::kDouble) {
+  DecoderConfig config;
+  config.layers = 3;
+  config.width = 32;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.vocab = 40;
+  config.seed = 4;
+  config.dtype = dtype;
+  std::unique_ptr<TextModel> model = *MakeDecoder(config);
+  const at::NoGradGuard without_graph;
+  // Initial values predict almost nothing; larger ones do.
+  for (const NamedParameter& p : model->parameters()) {
+    at::Tensor value = p.value;
+    if (value.dim() == 2) value.mul_(20);
+  }
+  return model;
+}
+
+std::vector<int32_t> Tokens(int count) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(i * 7 % 40);
+  return tokens;
+}
+
+PackedShard ShardOf(const std::vector<int32_t>& tokens, int64_t position) {
+  PackedShard shard;
+  shard.document_lengths = {static_cast<int64_t>(tokens.size())};
+  shard.tokens_T = at::empty({static_cast<int64_t>(tokens.size())}, at::kLong);
+  for (size_t i = 0; i < tokens.size(); ++i) shard.tokens_T[i] = tokens[i];
+  shard.positions_T =
+      at::arange(position, position + static_cast<int64_t>(tokens.size()));
+  return shard;
+}
+
+TEST(CachedAttentionTest, TokenByTokenGivesTheLogitsOfTheWholeText) {
+  const auto model = SmallModel();
+  const std::vector<int32_t> tokens = Tokens(23);
+  const auto whole = PromptLogits(tokens, model.get());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(whole->sizes(), (at::IntArrayRef{23, 40}));
+  EXPECT_GT(whole->abs().max().item<double>(), 1);
+  const at::NoGradGuard without_graph;
+  for (const int prompt : {1, 2, 9}) {
+    CachedAttention attention(/*num_layers=*/3, /*most_tokens=*/23);
+    at::Tensor logits = model->Logits(
+        ShardOf({tokens.begin(), tokens.begin() + prompt}, 0), attention, {});
+    EXPECT_LT((logits - whole->narrow(0, 0, prompt)).abs().max().item<double>(),
+              1e-12);
+    for (int i = prompt; i < 23; ++i) {
+      logits = model->Logits(ShardOf({tokens[i]}, i), attention, {});
+      EXPECT_LT((logits[0] - (*whole)[i]).abs().max().item<double>(), 1e-12)
+          << i;
+    }
+    EXPECT_ANY_THROW(model->Logits(ShardOf({0}, 23), attention, {}));
+  }
+}
+
+TEST(CachedAttentionTest, APositionThatIsOffByOneIsNoticed) {
+  const auto model = SmallModel();
+  const std::vector<int32_t> tokens = Tokens(8);
+  const auto whole = PromptLogits(tokens, model.get());
+  const at::NoGradGuard without_graph;
+  CachedAttention attention(3, 9);
+  model->Logits(ShardOf({tokens.begin(), tokens.begin() + 7}, 0), attention,
+                {});
+  const at::Tensor logits =
+      model->Logits(ShardOf({tokens[7]}, 8), attention, {});
+  EXPECT_GT((logits[0] - (*whole)[7]).abs().max().item<double>(), 1e-3);
+}
+
+TextRequest Greedy(int64_t max_tokens) {
+  TextRequest request;
+  request.prompt = Tokens(5);
+  request.max_tokens = max_tokens;
+  request.end_token = 40;  // not in the vocabulary: never
+  request.num_tokens = 40;
+  request.choice.temperature = 0;
+  return request;
+}
+
+std::vector<int32_t> TokensOf(const TextRequest& request, TextModel* model) {
+  const absl::StatusOr<GeneratedText> text = GenerateText(request, model);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? text->tokens : std::vector<int32_t>();
+}
+
+// The oracle computes the whole text anew for every token.
+std::vector<int32_t> SlowGreedy(const TextRequest& request, TextModel* model) {
+  std::vector<int32_t> text = request.prompt;
+  for (int64_t i = 0; i < request.max_tokens; ++i) {
+    const at::Tensor logits = *PromptLogits(text, model);
+    text.push_back(
+        static_cast<int32_t>(logits[static_cast<int64_t>(text.size()) - 1]
+                                 .argmax()
+                                 .item<int64_t>()));
+  }
+  return {text.begin() + static_cast<int64_t>(request.prompt.size()),
+          text.end()};
+}
+
+TEST(GenerateTextTest, GreedyTextIsTheLikeliestTokenEveryTime) {
+  const auto model = SmallModel();
+  const TextRequest request = Greedy(20);
+  const auto text = GenerateText(request, model.get());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_FALSE(text->ended);
+  EXPECT_THAT(text->tokens, ElementsAreArray(SlowGreedy(request, model.get())));
+  EXPECT_EQ(TokensOf(request, model.get()), text->tokens);
+}
+
+TEST(GenerateTextTest, TheEndTokenEndsTheTextAndIsLeftOut) {
+  const auto model = SmallModel(at::kFloat);
+  TextRequest request = Greedy(20);
+  const std::vector<int32_t> all = TokensOf(request, model.get());
+  request.end_token = all[6];
+  size_t first = 0;
+  while (all[first] != request.end_token) ++first;
+  const auto text = GenerateText(request, model.get());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(text->ended);
+  EXPECT_EQ(text->tokens,
+            std::vector<int32_t>(all.begin(), all.begin() + first));
+}
+
+TEST(GenerateTextTest, SeedsDecideWhatIsDrawn) {
+  const auto model = SmallModel(at::kBFloat16);
+  TextRequest request = Greedy(30);
+  request.choice.temperature = 5;
+  const auto one = GenerateText(request, model.get());
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(TokensOf(request, model.get()), one->tokens);
+  request.choice.seed = 1;
+  EXPECT_NE(TokensOf(request, model.get()), one->tokens);
+}
+
+TEST(GenerateTextTest, TokensThatTheTokenizerHasNotAreNeverChosen) {
+  const auto model = SmallModel();
+  TextRequest request = Greedy(200);
+  request.num_tokens = 3;
+  request.choice.temperature = 3;
+  for (const int32_t token : TokensOf(request, model.get())) {
+    EXPECT_LT(token, 3);
+  }
+}
+
+TEST(GenerateTextTest, BadRequestsAreErrorsWithTheNumber) {
+  const auto model = SmallModel();
+  TextRequest request = Greedy(1);
+  request.prompt = {1, 40};
+  EXPECT_THAT(GenerateText(request, model.get()).status().ToString(),
+              HasSubstr("token 40 of the prompt is not in the model's "
+                        "vocabulary of 40"));
+  request.prompt = {};
+  EXPECT_THAT(GenerateText(request, model.get()).status().ToString(),
+              HasSubstr("prompt is empty"));
+  EXPECT_FALSE(PromptLogits({-1}, model.get()).ok());
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

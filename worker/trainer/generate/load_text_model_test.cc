@@ -1,0 +1,154 @@
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/testing/temp_folder.h"
+#include "data/safetensors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "worker/trainer/generate/generate_text.h"
+#include "worker/trainer/generate/load_model.h"
+#include "worker/trainer/generate/text_mode.h"
+#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/loop/weights.h"
+
+namespace evenstep::trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoadTextModelTest : public ::testing::Test {
+ protected:
+  LoadTextModelTest() {
+    setup_.job_id = "job";
+    setup_.spec.model.layers = 1;
+    setup_.spec.model.width = 16;
+    setup_.spec.model.heads = 2;
+    setup_.spec.model.kv_heads = 1;
+    setup_.spec.model.vocab = 257;
+    setup_.spec.model.mlp_width = 24;
+    setup_.spec.model.rope_theta = 500;
+    setup_.spec.model.norm_epsilon = 0.01;
+    DecoderConfig config;
+    config.layers = 1;
+    config.width = 16;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.vocab = 257;
+    config.mlp_width = 24;
+    config.rope_theta = 500;
+    config.norm_epsilon = 0.01;
+    config.seed = 9;
+    model_ = *MakeDecoder(config);
+  }
+
+  // As a job leaves them.
+  void Write() {
+    ASSERT_TRUE(
+        WriteWeights(path_, setup_, model_->parameters(), /*steps_done=*/3)
+            .ok());
+    ASSERT_TRUE(WriteLlamaConfig(folder_.path() + "/config.json", setup_).ok());
+  }
+  // As others would: without our metadata.
+  void StripMetadata() {
+    const auto file = data::ReadSafetensors(path_);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(data::WriteSafetensors(path_, file->tensors, {}).ok());
+  }
+  void ExpectSameLogits(const LoadedTextModel& loaded) {
+    const std::vector<int32_t> prompt = {72, 101, 108, 108, 111};
+    EXPECT_TRUE(at::equal(*PromptLogits(prompt, model_.get()),
+                          *PromptLogits(prompt, loaded.model.get())));
+  }
+
+  TempFolder folder_;
+  const std::string path_ = folder_.path() + "/model.safetensors";
+  TrainerSetup setup_;
+  std::unique_ptr<TextModel> model_;
+};
+
+TEST_F(LoadTextModelTest, AJobsWeightsSayWhatTheModelIs) {
+  setup_.spec.data.tokenizer = "/data/m.model";
+  Write();
+  const auto loaded = LoadTextModel(folder_.path());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->tokenizer, "/data/m.model");
+  ExpectSameLogits(*loaded);
+  EXPECT_FALSE(*IsVideoModel(path_));
+}
+
+TEST_F(LoadTextModelTest, WithoutThemTheConfigurationBesideThemDoes) {
+  Write();
+  StripMetadata();
+  const auto loaded = LoadTextModel(path_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ExpectSameLogits(*loaded);
+  std::ofstream(folder_.path() + "/config.json") << R"({"vocab_size": 257})";
+  EXPECT_THAT(LoadTextModel(path_).status().ToString(),
+              HasSubstr("num_hidden_layers"));
+  std::filesystem::remove(folder_.path() + "/config.json");
+  EXPECT_THAT(LoadTextModel(path_).status().ToString(),
+              HasSubstr("says what the model is"));
+}
+
+TEST_F(LoadTextModelTest, TextModeWritesTextReportAndLogits) {
+  Write();
+  const std::string prompt = folder_.path() + "/prompt";
+  std::ofstream(prompt) << "int main";
+  TextMode mode;
+  mode.weights = path_;
+  mode.prompt_path = prompt;
+  mode.out = folder_.path() + "/text";
+  mode.logits_path = folder_.path() + "/logits";
+  mode.max_tokens = 12;
+  ASSERT_TRUE(GenerateTextFile(mode).ok()) << GenerateTextFile(mode);
+  std::ifstream report(mode.out + ".json");
+  const auto json = nlohmann::json::parse(report);
+  EXPECT_EQ(json["prompt_tokens"].size(), 8u);
+  EXPECT_LE(json["tokens"].size(), 12u);
+  EXPECT_EQ(std::filesystem::file_size(mode.out), json["tokens"].size());
+  const auto logits = data::ReadSafetensors(mode.logits_path);
+  ASSERT_TRUE(logits.ok()) << logits.status();
+  EXPECT_EQ(logits->Find("logits")->shape, (std::vector<int64_t>{8, 257}));
+  EXPECT_EQ(logits->Find("tokens")->shape, (std::vector<int64_t>{8}));
+}
+
+TEST_F(LoadTextModelTest, AChatIsLaidOutAsItIsTrained) {
+  Write();
+  const std::string prompt = folder_.path() + "/prompt";
+  std::ofstream(prompt) << "Hi";
+  TextMode mode;
+  mode.weights = path_;
+  mode.prompt_path = prompt;
+  mode.out = folder_.path() + "/text";
+  mode.max_tokens = 0;
+  mode.chat = true;
+  ASSERT_TRUE(GenerateTextFile(mode).ok()) << GenerateTextFile(mode);
+  std::ifstream report(mode.out + ".json");
+  std::string laid_out;
+  for (const int token : nlohmann::json::parse(report)["prompt_tokens"]) {
+    laid_out += static_cast<char>(token);
+  }
+  EXPECT_EQ(laid_out, "<|user|>\nHi\n<|assistant|>\n");
+}
+
+TEST_F(LoadTextModelTest, ATokenizerThatIsGoneCanBeNamed) {
+  setup_.spec.data.tokenizer = "/nonexistent/m.model";
+  Write();
+  const std::string prompt = folder_.path() + "/prompt";
+  std::ofstream(prompt) << "Hi";
+  TextMode mode;
+  mode.weights = path_;
+  mode.prompt_path = prompt;
+  mode.out = folder_.path() + "/text";
+  EXPECT_THAT(GenerateTextFile(mode).ToString(),
+              HasSubstr("name one with --tokenizer"));
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

@@ -1,0 +1,53 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_EVALUATION_DATA_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_EVALUATION_DATA_H_
+
+// The samples that a job is evaluated on, the same at every evaluation: held
+// out of its data, or of a source of their own. Their ids lie far beyond those
+// of any step, and what is random about a sample follows from its id, so noise
+// and given frames of clips are the same at every evaluation too, and two
+// evaluations can be compared. Main thread only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "data/dataset.h"
+#include "planner/request.h"
+#include "wire/step_plan.h"
+#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/loop/training_data.h"
+
+namespace evenstep::trainer {
+
+class EvaluationData {
+ public:
+  EvaluationData(std::unique_ptr<data::Dataset> dataset,
+                 const TrainerSetup& setup);
+
+  // The job's evaluation.samples of the documents, drawn by its seed, or all.
+  // Those without a trained token are left out: they have no loss.
+  const std::vector<planner::Sample>& samples() const { return samples_; }
+  int64_t num_tokens() const;
+
+  // What this rank works on under a plan of those samples. Errors carry
+  // DATA_ERROR and `step`.
+  absl::StatusOr<SampleMap> Load(const wire::StepPlan& plan,
+                                 int64_t step) const;
+
+ private:
+  planner::Sample SampleOf(int64_t document) const;
+  int64_t GivenFrames(int64_t document) const;
+
+  std::unique_ptr<data::Dataset> dataset_;
+  uint64_t seed_;
+  double given_frames_;  // probability
+  int64_t vocab_;
+  int rank_;
+  std::vector<planner::Sample> samples_;
+};
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_EVALUATION_DATA_H_

@@ -1,0 +1,47 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_LOAD_WEIGHTS_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_LOAD_WEIGHTS_H_
+
+// Weights from a file into a model: those that a job begins with
+// (`model.weights`), and those of a model that is used after training. Written
+// by a job (weights.h) or by Hugging Face's Llama. Everything is checked before
+// the first value is read; values are read tensor by tensor, so the file need
+// not fit into memory beside the model. No state.
+//
+// A parameter's values stand under its own name; where that begins with
+// "model." also without it, as Hugging Face saves a model without its head. A
+// head that is not there is the embedding: Hugging Face stores tied ones once.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "jobspec/job_spec.h"
+#include "worker/trainer/model/model.h"
+
+namespace evenstep::trainer {
+
+// The file of `path`: itself, or model.safetensors in it. FAILED_PRECONDITION:
+// the folder holds weights in several files.
+absl::StatusOr<std::string> WeightsFile(const std::string& path);
+
+// Values of F64, F32, F16 and BF16, converted to the parameters' type.
+// NOT_FOUND, DATA_LOSS: no sound file. FAILED_PRECONDITION: a tensor is
+// missing, of another shape than the model's (with both), of another type, or
+// not of the model; no parameter has changed then.
+absl::Status LoadWeights(const std::string& path,
+                         const std::vector<NamedParameter>& parameters);
+
+// What shapes do not show: FAILED_PRECONDITION with both values if the file's
+// metadata or a config.json beside it have other heads, epsilon or rotary
+// angles than `model`, or something that it has not.
+absl::Status CheckModelOfWeights(const std::string& path,
+                                 const jobspec::ModelSpec& model);
+
+// Of all values, in order: equal on two ranks if they begin with the same.
+uint64_t WeightsKey(const std::vector<NamedParameter>& parameters);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_LOAD_WEIGHTS_H_

@@ -90,7 +90,8 @@ absl::StatusOr<std::optional<Evaluator>> PrepareEvaluation(
 
 // Whether the model is what Hugging Face calls so.
 bool IsLlama(const jobspec::ModelSpec& model) {
-  return !model.is_video() && model.attention == jobspec::Attention::kCausal;
+  return !model.is_video() && model.name.empty() &&
+         model.attention == jobspec::Attention::kCausal;
 }
 
 // Weights of a job that was stopped early are not written: they would look like

@@ -92,7 +92,8 @@ def main():
     for old in results.glob("*.xml"):
         old.unlink()
     junit = build / "ctest.xml"
-    status = run_ctest(build, options.label, options.jobs, junit)
+    options.build = build
+    status = run_ctest(options, junit)
     counts = count(build, junit)
     if status != 0 and counts.failed == 0:
         counts.failed = 1

@@ -83,7 +83,7 @@ TEST(RunSummary, TheLossCurveHasARowPerStep) {
   EXPECT_EQ(FormatLossCurve({Step(0, 0.5, 10, 0.25, 0)}),
             "step,loss,step_seconds,trained_tokens,idle_share,padding_ratio,"
             "evaluation_loss\n"
-            "0,5,0.500000,10,0.250000,0.000000\n");
+            "0,5,0.500000,10,0.250000,0.000000,\n");
 }
 
 }  // namespace

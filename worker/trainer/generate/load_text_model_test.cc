@@ -130,8 +130,9 @@ TEST_F(LoadTextModelTest, AChatIsLaidOutAsItIsTrained) {
   mode.chat = true;
   ASSERT_TRUE(GenerateTextFile(mode).ok()) << GenerateTextFile(mode);
   std::ifstream report(mode.out + ".json");
+  const auto found = nlohmann::json::parse(report);
   std::string laid_out;
-  for (const int token : nlohmann::json::parse(report)["prompt_tokens"]) {
+  for (const int token : found["prompt_tokens"]) {
     laid_out += static_cast<char>(token);
   }
   EXPECT_EQ(laid_out, "<|user|>\nHi\n<|assistant|>\n");

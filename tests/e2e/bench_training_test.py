@@ -11,15 +11,13 @@ sys.path.insert(0, str(ROOT / "bench/training"))
 import judge  # noqa: E402  pylint: disable=wrong-import-position
 
 
-def step(seconds, mean=None, degrees=(1, 1)):
+def step(seconds, mean=None):
     return {"trained_tokens": 100, "slowest_cpu_seconds": seconds,
-            "mean_cpu_seconds": seconds if mean is None else mean,
-            "lowest_degree": degrees[0], "highest_degree": degrees[1]}
+            "mean_cpu_seconds": seconds if mean is None else mean}
 
 
-def row(policy, rate, noise=0.01, idle=0.01, mixed=True):
-    return {"policy": policy, "rate": rate, "noise": noise, "idle_share": idle,
-            "mixed_degrees": mixed}
+def row(policy, rate, noise=0.01, idle=0.01):
+    return {"policy": policy, "rate": rate, "noise": noise, "idle_share": idle}
 
 
 class JudgeTest(unittest.TestCase):
@@ -59,19 +57,14 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(judge.check_idle([row("even", 100, idle=0.034)]),
                          ["even: idle share 3.4%, above 3%"])
 
-    def test_mixed_degrees_must_win(self):
+    def test_a_win_within_the_noise_is_none(self):
         def check(even):
-            return judge.check_mixed_beats([row("packed", 100), even],
-                                           "packed", "rate")
+            return judge.check_beats([row("packed", 100), row("even", even)],
+                                     "packed", "rate")
 
-        self.assertEqual(check(row("even", 110)), [])
-        self.assertEqual(len(check(row("even", 100.5))), 1)
-        self.assertEqual(len(check(row("even", 110, mixed=False))), 1)
-
-    def test_mixed_means_within_a_step(self):
-        self.assertTrue(judge.degrees_differ([step(1), step(1, 1, (1, 2))]))
-        self.assertFalse(judge.degrees_differ([step(1, 1, (1, 1)),
-                                               step(1, 1, (2, 2))]))
+        self.assertEqual(check(110), [])
+        self.assertEqual(len(check(100.5)), 1)
+        self.assertEqual(len(check(95)), 1)
 
 
 if __name__ == "__main__":

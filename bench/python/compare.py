@@ -49,10 +49,10 @@ def main():
             table.append({"engine": "evenstep", **row})
     base = {key: table[0][key] for key in ("tokens_per_second",
                                            "tokens_per_cpu_second")}
-    print(f"{'engine':26}{'policy':14}{'tokens/s':>10}{'ratio':>7}"
+    print(f"{'engine':31}{'policy':14}{'tokens/s':>10}{'ratio':>7}"
           f"{'per CPU s':>11}{'ratio':>7}{'final loss':>12}")
     for row in table:
-        print(f"{row['engine']:26}{row['policy']:14}"
+        print(f"{row['engine']:31}{row['policy']:14}"
               f"{row['tokens_per_second']:10.0f}"
               f"{row['tokens_per_second'] / base['tokens_per_second']:7.2f}"
               f"{row['tokens_per_cpu_second']:11.0f}"

@@ -35,6 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 MASK = (1 << 64) - 1
 END_TOKEN = 256
 IGNORED = -100
+FINAL_SHARE = 0.1  # of the peak rate, after the last step
 
 
 def mix(x):
@@ -211,6 +212,20 @@ def run_step(model, optimizer, batches, inputs_of, num_tokens, world):
     return total
 
 
+def schedule(options):
+    """Of the learning rate, as in worker/trainer/optim/schedule.cc."""
+    span = max(1, options.steps - 1 - options.warm_up)
+
+    def share(step):
+        if step < options.warm_up:
+            return (step + 1) / options.warm_up
+        cosine = 0.5 * (1 + math.cos(
+            math.pi * min(1, (step - options.warm_up) / span)))
+        return FINAL_SHARE + (1 - FINAL_SHARE) * cosine
+
+    return share
+
+
 def run_rank(rank, options, queue):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
     torch.set_num_threads(1)
@@ -218,7 +233,8 @@ def run_rank(rank, options, queue):
     torch.manual_seed(1)
     model = DistributedDataParallel(Decoder(options))
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003,
-                                  weight_decay=0.1)
+                                  betas=(0.9, 0.95), weight_decay=0.1)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule(options))
     documents = read_documents(options.corpus)
     batches_of, inputs_of = {
         "padded": (padded_batches, padded_inputs),
@@ -234,6 +250,7 @@ def run_rank(rank, options, queue):
         begin, begin_cpu = time.monotonic(), cpu_seconds()
         loss_sum = run_step(model, optimizer, batches, inputs_of, num_tokens,
                             options.ranks)
+        rates.step()
         dist.barrier()
         steps.append({"seconds": time.monotonic() - begin,
                       "cpu_seconds": cpu_seconds() - begin_cpu,

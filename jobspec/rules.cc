@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/parse_value.h"
 #include "base/utf8.h"
 #include "data/latents_dataset.h"
@@ -270,6 +271,13 @@ Found EvaluationRules(const JobSpec& spec) {
     return RuleBreak{"evaluation.source",
                      "stands beside evaluation.share; choose one"};
   }
+  if (absl::StripSuffix(evaluation.source, "/") ==
+      absl::StripSuffix(spec.data.source, "/")) {
+    return RuleBreak{"evaluation.source",
+                     absl::StrCat("'", evaluation.source,
+                                  "' is what is trained on; a part of it is "
+                                  "held out with evaluation.share")};
+  }
   return SourceRule("evaluation.source", evaluation.source, spec.model);
 }
 
@@ -509,6 +517,10 @@ std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec) {
       CostRules(spec),
       TimeoutRules(spec.timeouts),
   });
+}
+
+absl::Status ValidateModelSpec(const ModelSpec& model) {
+  return ToStatus(ModelRules(model));
 }
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {

@@ -3,11 +3,12 @@
 
 // The rules of a job that need no data and no cluster, with the key that each
 // is about, so that a reader of files can say on which line it stands. Used
-// inside jobspec only. Pure functions.
+// inside jobspec, and where a model is read from elsewhere. Pure functions.
 
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::jobspec {
@@ -21,6 +22,8 @@ struct RuleBreak {
 std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec);
 // The same for costs; keys without "costs.".
 std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs);
+// The rules of a model alone. INVALID_ARGUMENT with the key and the numbers.
+absl::Status ValidateModelSpec(const ModelSpec& model);
 
 }  // namespace evenstep::jobspec
 

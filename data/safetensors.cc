@@ -1,10 +1,12 @@
 #include "data/safetensors.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -285,6 +287,21 @@ const TensorPlace* SafetensorsHeader::Find(absl::string_view name) const {
     if (place.name == name) return &place;
   }
   return nullptr;
+}
+
+absl::StatusOr<std::string> SafetensorsFileOf(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  std::string file = absl::StrCat(path, "/", kWeightsName);
+  const std::string index = absl::StrCat(file, ".index.json");
+  if (!std::filesystem::exists(file, error) &&
+      std::filesystem::exists(index, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(index,
+                     ": the weights are in several files; save them as "
+                     "one, with a larger max_shard_size"));
+  }
+  return file;
 }
 
 absl::Status WriteSafetensors(const std::string& path,

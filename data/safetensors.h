@@ -58,6 +58,14 @@ struct SafetensorsHeader {
   const TensorPlace* Find(absl::string_view name) const;
 };
 
+// What trained weights are called in their folder.
+inline constexpr char kWeightsName[] = "model.safetensors";
+
+// The file of `path`: itself, or of a folder its model.safetensors, whether
+// there is one or not. FAILED_PRECONDITION: the folder holds weights in several
+// files.
+absl::StatusOr<std::string> SafetensorsFileOf(const std::string& path);
+
 // Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of one
 // name, an unknown dtype, or bytes that do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path,

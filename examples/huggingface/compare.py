@@ -73,6 +73,7 @@ def losses_here(output):
 def compare(evenstep, weights, output, texts, model):
     """Largest differences of losses and of logits."""
     losses = losses_here(output)
+    assert len({len(text) for text in texts}) == len(texts), "equal sizes"
     assert set(losses) == {len(text) for text in texts}, "other documents"
     loss = max(abs(losses[len(text)] - loss_there(model, text))
                for text in texts)

@@ -98,6 +98,24 @@ class CustomModelTest(unittest.TestCase):
         self.assertRegex(plain.stdout + plain.stderr,
                          "built with no models beside its own")
 
+    def test_it_is_evaluated_and_goes_on_from_its_own_weights(self):
+        held_out = ("--set", "evaluation.share=0.2")
+        first = self.train("first", *held_out)
+        # As others leave beside weights; it is no Llama's.
+        weights = self.folder / "first"
+        (weights / "config.json").write_text('{"model_type": "gpt2"}')
+        given = ("--set", f"model.weights={weights}")
+        second = self.train("second", *held_out, *given)
+        self.assertLess(second["losses"][0], first["losses"][0])
+        self.assertLess(second["evaluations"][-1]["loss"],
+                        first["evaluations"][-1]["loss"])
+        self.assertFalse((self.folder / "second/config.json").exists())
+        refused = self.local("refused", *given, "--set", "model.name=",
+                             trainer=None)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertRegex(refused.stdout + refused.stderr,
+                         "model.name is gpt2, the job's model has none")
+
     def test_what_it_costs_is_profiled(self):
         profile = self.folder / "profile.yaml"
         done = self.run_evenstep(

@@ -1,6 +1,7 @@
 #include "worker/trainer/generate/load_model.h"
 
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,6 +12,7 @@
 #include "base/status_macros.h"
 #include "data/safetensors.h"
 #include "jobspec/job_spec.h"
+#include "jobspec/rules.h"
 #include "nlohmann/json.hpp"
 #include "worker/trainer/loop/load_weights.h"
 #include "worker/trainer/loop/weights.h"
@@ -24,6 +26,44 @@ using Json = nlohmann::json;
 constexpr char kModelPrefix[] = "evenstep.model.";
 constexpr int64_t kMaxConfigBytes = 1 << 20;
 
+// Sizes that a file only claims to have would take memory before anything else
+// shows it: every layer must be there before the model is made.
+absl::Status CheckVideoSizes(const jobspec::ModelSpec& spec,
+                             const data::SafetensorsHeader& header) {
+  EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateModelSpec(spec));
+  EVENSTEP_RETURN_IF_ERROR(CheckTensor(
+      header, "patch_embed.weight",
+      {spec.width, int64_t{spec.channels} * spec.patch * spec.patch}));
+  for (int layer = 0; layer < spec.layers; ++layer) {
+    EVENSTEP_RETURN_IF_ERROR(CheckTensor(
+        header, absl::StrCat("blocks.", layer, ".attn.q_proj.weight"),
+        {spec.width, spec.width}));
+  }
+  return absl::OkStatus();
+}
+
+// The same of text.
+absl::Status CheckTextSizes(const jobspec::ModelSpec& spec,
+                            const data::SafetensorsHeader& header) {
+  EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateModelSpec(spec));
+  EVENSTEP_RETURN_IF_ERROR(CheckTensor(header, "model.embed_tokens.weight",
+                                       {spec.vocab, spec.width}));
+  DecoderConfig config;
+  config.width = spec.width;
+  config.mlp_width = spec.mlp_width;
+  const int64_t mlp_width = MlpWidth(config);
+  for (int layer = 0; layer < spec.layers; ++layer) {
+    const std::string prefix = absl::StrCat("model.layers.", layer, ".");
+    EVENSTEP_RETURN_IF_ERROR(
+        CheckTensor(header, absl::StrCat(prefix, "self_attn.q_proj.weight"),
+                    {spec.width, spec.width}));
+    EVENSTEP_RETURN_IF_ERROR(
+        CheckTensor(header, absl::StrCat(prefix, "mlp.up_proj.weight"),
+                    {mlp_width, spec.width}));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
                              const std::string& key) {
   const auto found = file.metadata.find(key);
@@ -36,22 +76,35 @@ absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
       "the metadata have no ", key, ": the weights are of no video model"));
 }
 
+absl::StatusOr<jobspec::ModelSpec> VideoSpecOf(
+    const data::SafetensorsHeader& file) {
+  jobspec::ModelSpec spec;
+  spec.kind = jobspec::ModelKind::kVideo;
+  for (const auto& [key, value] :
+       {std::pair("evenstep.model.channels", &spec.channels),
+        {"evenstep.model.patch", &spec.patch},
+        {"evenstep.model.layers", &spec.layers},
+        {"evenstep.model.width", &spec.width},
+        {"evenstep.model.heads", &spec.heads}}) {
+    EVENSTEP_ASSIGN_OR_RETURN(*value, NumberIn(file, key));
+  }
+  spec.kv_heads = spec.heads;
+  return spec;
+}
+
 absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
                                           const data::SafetensorsHeader& file,
                                           LoadedValues values) {
+  EVENSTEP_ASSIGN_OR_RETURN(const jobspec::ModelSpec spec, VideoSpecOf(file));
+  EVENSTEP_RETURN_IF_ERROR(CheckVideoSizes(spec, file));
   LoadedVideoModel loaded;
+  loaded.channels = spec.channels;
+  loaded.patch = spec.patch;
   DiffusionTransformerConfig config;
-  EVENSTEP_ASSIGN_OR_RETURN(loaded.channels,
-                            NumberIn(file, "evenstep.model.channels"));
-  EVENSTEP_ASSIGN_OR_RETURN(loaded.patch,
-                            NumberIn(file, "evenstep.model.patch"));
-  EVENSTEP_ASSIGN_OR_RETURN(config.layers,
-                            NumberIn(file, "evenstep.model.layers"));
-  EVENSTEP_ASSIGN_OR_RETURN(config.width,
-                            NumberIn(file, "evenstep.model.width"));
-  EVENSTEP_ASSIGN_OR_RETURN(config.heads,
-                            NumberIn(file, "evenstep.model.heads"));
-  config.channels = loaded.channels * loaded.patch * loaded.patch;
+  config.layers = spec.layers;
+  config.width = spec.width;
+  config.heads = spec.heads;
+  config.channels = spec.channels * spec.patch * spec.patch;
   const auto seed = file.metadata.find("evenstep.seed");
   if (seed == file.metadata.end() ||
       !absl::SimpleAtoi(seed->second, &config.seed)) {
@@ -93,23 +146,66 @@ absl::StatusOr<jobspec::ModelSpec> SpecOf(
   return spec;
 }
 
+// The value of a key, if it is there and not null.
+const Json* FindIn(const Json& config, const char* key) {
+  const auto found = config.find(key);
+  return found == config.end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::Status NoCount(const char* key, const Json* found) {
+  return absl::FailedPreconditionError(
+      found == nullptr ? absl::StrCat("config.json: ", key, " is missing")
+                       : absl::StrCat("config.json: ", key,
+                                      " is no count: ", found->dump()));
+}
+
+absl::Status ReadCount(const Json& config, const char* key, int* value) {
+  const Json* const found = FindIn(config, key);
+  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  if (found == nullptr || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > kMost) {
+    return NoCount(key, found);
+  }
+  *value = found->get<int>();
+  return absl::OkStatus();
+}
+
+absl::Status ReadNumberIfThere(const Json& config, const char* key,
+                               double* value) {
+  const Json* const found = FindIn(config, key);
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_number()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("config.json: ", key, " is no number: ", found->dump()));
+  }
+  *value = found->get<double>();
+  return absl::OkStatus();
+}
+
 // The same of Hugging Face's Llama, with its defaults.
 absl::StatusOr<jobspec::ModelSpec> SpecOf(const Json& config) {
   jobspec::ModelSpec spec;
-  try {
-    spec.layers = config.at("num_hidden_layers");
-    spec.width = config.at("hidden_size");
-    spec.heads = config.at("num_attention_heads");
-    spec.kv_heads = config.value("num_key_value_heads", spec.heads);
-    spec.vocab = config.at("vocab_size");
-    spec.mlp_width = config.at("intermediate_size");
-    spec.norm_epsilon = config.value("rms_norm_eps", 1e-6);
-    spec.rope_theta = config.value("rope_theta", jobspec::kRopeTheta);
-    const Json rope = config.value("rope_parameters", Json::object());
-    spec.rope_theta = rope.value("rope_theta", spec.rope_theta);
-  } catch (const Json::exception& error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("config.json: ", error.what()));
+  for (const auto& [key, count] : {std::pair("num_hidden_layers", &spec.layers),
+                                   {"hidden_size", &spec.width},
+                                   {"num_attention_heads", &spec.heads},
+                                   {"vocab_size", &spec.vocab},
+                                   {"intermediate_size", &spec.mlp_width}}) {
+    EVENSTEP_RETURN_IF_ERROR(ReadCount(config, key, count));
+  }
+  spec.kv_heads = spec.heads;
+  if (FindIn(config, "num_key_value_heads") != nullptr) {
+    EVENSTEP_RETURN_IF_ERROR(
+        ReadCount(config, "num_key_value_heads", &spec.kv_heads));
+  }
+  spec.norm_epsilon = kLlamaEpsilon;
+  EVENSTEP_RETURN_IF_ERROR(
+      ReadNumberIfThere(config, "rms_norm_eps", &spec.norm_epsilon));
+  EVENSTEP_RETURN_IF_ERROR(
+      ReadNumberIfThere(config, "rope_theta", &spec.rope_theta));
+  const Json* const rope = FindIn(config, "rope_parameters");
+  if (rope != nullptr && rope->is_object()) {
+    EVENSTEP_RETURN_IF_ERROR(
+        ReadNumberIfThere(*rope, "rope_theta", &spec.rope_theta));
   }
   return spec;
 }
@@ -164,6 +260,7 @@ absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file) {
                             data::ReadSafetensorsHeader(file));
   EVENSTEP_ASSIGN_OR_RETURN(const jobspec::ModelSpec spec,
                             ReadSpec(file, header));
+  EVENSTEP_RETURN_IF_ERROR(CheckTextSizes(spec, header));
   EVENSTEP_RETURN_IF_ERROR(CheckModelOfWeights(file, spec));
   LoadedTextModel loaded;
   EVENSTEP_ASSIGN_OR_RETURN(loaded.model, MakeDecoder(ToConfig(spec, header)));
@@ -176,7 +273,8 @@ absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file) {
 }  // namespace
 
 absl::StatusOr<bool> IsVideoModel(const std::string& path) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file, WeightsFile(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
   const auto kind = header.metadata.find("evenstep.model.kind");
@@ -184,7 +282,8 @@ absl::StatusOr<bool> IsVideoModel(const std::string& path) {
 }
 
 absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file, WeightsFile(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
   LoadedTextModel loaded;
   const absl::Status made = CatchTorch(file, [&]() -> absl::Status {
     EVENSTEP_ASSIGN_OR_RETURN(loaded, MakeTextModel(file));
@@ -197,7 +296,8 @@ absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path) {
 
 absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
                                                 LoadedValues values) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file, WeightsFile(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
   LoadedVideoModel loaded;

@@ -25,7 +25,9 @@ struct LoadedVideoModel {
 enum class LoadedValues { kTrained, kInitial };
 
 // NOT_FOUND, DATA_LOSS: no sound file. INVALID_ARGUMENT: it is of no video
-// model; a tensor is missing or of another shape.
+// model, or a size is out of a job's range. FAILED_PRECONDITION: a tensor is
+// missing or of another shape. No memory is taken for sizes that the file's
+// tensors have not.
 absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
                                                 LoadedValues values);
 
@@ -41,7 +43,7 @@ struct LoadedTextModel {
 
 // In float32, or float64 if the file is. FAILED_PRECONDITION: neither the file
 // nor a config.json beside it says what the model is, it is of another kind, or
-// a tensor does not fit.
+// a tensor does not fit. INVALID_ARGUMENT: a size is out of a job's range.
 absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path);
 
 }  // namespace evenstep::trainer

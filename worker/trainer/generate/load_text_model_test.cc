@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/testing/temp_folder.h"
@@ -94,6 +95,66 @@ TEST_F(LoadTextModelTest, WithoutThemTheConfigurationBesideThemDoes) {
   std::filesystem::remove(folder_.path() + "/config.json");
   EXPECT_THAT(LoadTextModel(path_).status().ToString(),
               HasSubstr("says what the model is"));
+}
+
+TEST_F(LoadTextModelTest, SizesThatTheTensorsHaveNotTakeNoMemory) {
+  using Json = nlohmann::json;
+  const std::string path = folder_.path() + "/config.json";
+  Write();
+  StripMetadata();
+  std::ifstream in(path);
+  const Json good = Json::parse(in);
+  const std::tuple<const char*, Json, const char*> cases[] = {
+      {"hidden_size", 1e300, "hidden_size is no count: 1e+300"},
+      {"hidden_size", 16.0, "hidden_size is no count"},
+      {"hidden_size", int64_t{1} << 32, "hidden_size is no count: 4294967296"},
+      {"hidden_size", 1 << 20, "the model's has [257, 1048576]"},
+      {"vocab_size", nullptr, "vocab_size is missing"},
+      {"vocab_size", 1 << 24, "the model's has [16777216, 16]"},
+      {"vocab_size", -257, "vocab_size is no count: -257"},
+      {"num_hidden_layers", 16385, "model.layers: 16385 is not in 1 to 16384"},
+      {"num_hidden_layers", 16384, "model.layers.1.self_attn.q_proj"},
+      {"intermediate_size", 1 << 22, "the model's has [4194304, 16]"},
+      {"num_attention_heads", 0, "model.heads: 0"},
+      {"rope_parameters", Json::parse(R"({"rope_theta": "x"})"),
+       "rope_theta is no number"},
+      {"rms_norm_eps", "x", "rms_norm_eps is no number"}};
+  for (const auto& [key, value, message] : cases) {
+    Json config = good;
+    config[key] = value;
+    std::ofstream(path) << config;
+    const absl::Status status = LoadTextModel(path_).status();
+    EXPECT_THAT(status.ToString(), HasSubstr(message)) << key;
+  }
+}
+
+TEST_F(LoadTextModelTest, NeitherDoSizesOfTheMetadata) {
+  setup_.spec.model.vocab = 1 << 24;
+  Write();
+  EXPECT_THAT(LoadTextModel(path_).status().ToString(),
+              HasSubstr("the model's has [16777216, 16]"));
+  setup_.spec.model.vocab = 1 << 25;
+  Write();
+  EXPECT_THAT(LoadTextModel(path_).status().ToString(),
+              HasSubstr("model.vocab: 33554432"));
+}
+
+TEST_F(LoadTextModelTest, TheConfigurationSaysWhichTokenEndsAText) {
+  setup_.spec.data.source = "text:/data";
+  const auto ids = [&] {
+    Write();
+    std::ifstream in(folder_.path() + "/config.json");
+    const auto config = nlohmann::json::parse(in);
+    EXPECT_TRUE(config.at("bos_token_id").is_null());
+    return config.at("eos_token_id").dump();
+  };
+  EXPECT_EQ(ids(), "256");
+  // Its tokens are whatever they are.
+  setup_.spec.data.source = "megatron:/data";
+  EXPECT_EQ(ids(), "null");
+  setup_.spec.data.source = "text:/data";
+  setup_.spec.data.tokenizer = "/nonexistent/m.model";
+  EXPECT_EQ(ids(), "null");
 }
 
 TEST_F(LoadTextModelTest, TextModeWritesTextReportAndLogits) {

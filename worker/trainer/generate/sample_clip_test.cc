@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/testing/temp_folder.h"
@@ -122,6 +123,23 @@ TEST_F(LoadVideoModelTest, WeightsOfAnotherModelAreRefused) {
       std::string(
           LoadVideoModel(path_, LoadedValues::kTrained).status().message()),
       HasSubstr("the model's has [32, 12]"));
+  metadata_["evenstep.model.width"] = "16";
+  const std::pair<const char*, const char*> cases[] = {
+      {"evenstep.model.channels", "model.channels: 2147483646"},
+      {"evenstep.model.patch", "model.patch: 2147483646"},
+      {"evenstep.model.layers", "model.layers: 2147483646"}};
+  for (const auto& [key, message] : cases) {
+    const std::string value = std::exchange(metadata_[key], "2147483646");
+    Write();
+    EXPECT_THAT(
+        LoadVideoModel(path_, LoadedValues::kInitial).status().ToString(),
+        HasSubstr(message));
+    metadata_[key] = value;
+  }
+  metadata_["evenstep.model.layers"] = "16384";
+  Write();
+  EXPECT_THAT(LoadVideoModel(path_, LoadedValues::kInitial).status().ToString(),
+              HasSubstr("'blocks.2.attn.q_proj.weight' is missing"));
   metadata_.erase("evenstep.model.channels");
   Write();
   EXPECT_THAT(

@@ -67,18 +67,9 @@ struct Pair {
 
 absl::StatusOr<Pair> PairOf(const data::SafetensorsHeader& header,
                             const NamedParameter& parameter) {
-  const std::vector<int64_t> shape = parameter.value.sizes().vec();
+  EVENSTEP_RETURN_IF_ERROR(
+      CheckTensor(header, parameter.name, parameter.value.sizes().vec()));
   const TensorPlace* const place = PlaceOf(header, parameter.name);
-  if (place == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("tensor '", parameter.name,
-                     "' is missing; the model's is ", ShapeText(shape)));
-  }
-  if (place->shape != shape) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "tensor '", place->name, "' has shape ", ShapeText(place->shape),
-        ", the model's has ", ShapeText(shape)));
-  }
   EVENSTEP_ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(*place));
   return Pair{&parameter, place, type};
 }
@@ -143,8 +134,34 @@ absl::Status Differs(absl::string_view what, absl::string_view theirs,
       absl::StrCat(what, " is ", theirs, ", the job's model has ", ours));
 }
 
+// What a job says of its model in words; others say nothing.
+absl::Status CheckWords(const data::SafetensorsMetadata& metadata,
+                        const jobspec::ModelSpec& model) {
+  const auto word = [&](const char* key, absl::string_view usual,
+                        absl::string_view ours) {
+    const auto found = metadata.find(key);
+    const absl::string_view theirs =
+        found == metadata.end() ? usual : absl::string_view(found->second);
+    return theirs == ours ? absl::OkStatus() : Differs(key, theirs, ours);
+  };
+  constexpr char kNone[] = "none";
+  EVENSTEP_RETURN_IF_ERROR(
+      word("evenstep.model.name", kNone,
+           model.name.empty() ? kNone : absl::string_view(model.name)));
+  EVENSTEP_RETURN_IF_ERROR(word(
+      "evenstep.model.kind", jobspec::ModelKindName(jobspec::ModelKind::kText),
+      jobspec::ModelKindName(model.kind)));
+  if (model.is_video() || !model.name.empty()) return absl::OkStatus();
+  return word("evenstep.model.attention",
+              jobspec::AttentionName(model.attention),
+              jobspec::AttentionName(model.attention));
+}
+
 absl::Status CheckMetadata(const data::SafetensorsMetadata& metadata,
                            const jobspec::ModelSpec& model) {
+  if (metadata.count("evenstep.model.layers") > 0) {
+    EVENSTEP_RETURN_IF_ERROR(CheckWords(metadata, model));
+  }
   const auto number = [&](const char* key, double ours) {
     const auto found = metadata.find(key);
     double theirs = 0;
@@ -157,6 +174,8 @@ absl::Status CheckMetadata(const data::SafetensorsMetadata& metadata,
   EVENSTEP_RETURN_IF_ERROR(number("evenstep.model.heads", model.heads));
   if (model.is_video()) return number("evenstep.model.patch", model.patch);
   EVENSTEP_RETURN_IF_ERROR(number("evenstep.model.kv_heads", model.kv_heads));
+  // A model with a name does as it likes.
+  if (!model.name.empty()) return absl::OkStatus();
   EVENSTEP_RETURN_IF_ERROR(
       number("evenstep.model.rope_theta", model.rope_theta));
   return number("evenstep.model.norm_epsilon", model.norm_epsilon);
@@ -193,7 +212,13 @@ absl::Status CheckConfig(const Json& config, const jobspec::ModelSpec& model) {
     EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "rope_type", "default"));
     EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "type", "default"));
   }
-  return absl::OkStatus();
+  const auto epsilon = config.find("rms_norm_eps");
+  if ((epsilon != config.end() && !epsilon->is_null()) ||
+      model.norm_epsilon == kLlamaEpsilon) {
+    return absl::OkStatus();
+  }
+  return Differs("config.json: rms_norm_eps, which is not there,",
+                 absl::StrCat(kLlamaEpsilon), absl::StrCat(model.norm_epsilon));
 }
 
 absl::Status CheckBoth(const std::string& file,
@@ -201,7 +226,7 @@ absl::Status CheckBoth(const std::string& file,
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
   EVENSTEP_RETURN_IF_ERROR(CheckMetadata(header.metadata, model));
-  if (model.is_video()) return absl::OkStatus();
+  if (model.is_video() || !model.name.empty()) return absl::OkStatus();
   const auto path = std::filesystem::path(file).parent_path() / kConfigName;
   const auto text = ReadWholeFile(path.string(), kMaxConfigBytes);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
@@ -215,24 +240,24 @@ absl::Status CheckBoth(const std::string& file,
 
 }  // namespace
 
-absl::StatusOr<std::string> WeightsFile(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return path;
-  std::string file = absl::StrCat(path, "/", kWeightsName);
-  const std::string index = file + ".index.json";
-  if (!std::filesystem::exists(file, error) &&
-      std::filesystem::exists(index, error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(index,
-                     ": the weights are in several files; save them as "
-                     "one, with a larger max_shard_size"));
+absl::Status CheckTensor(const data::SafetensorsHeader& header,
+                         const std::string& name,
+                         const std::vector<int64_t>& shape) {
+  const TensorPlace* const place = PlaceOf(header, name);
+  if (place == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tensor '", name, "' is missing; the model's is ", ShapeText(shape)));
   }
-  return file;
+  if (place->shape == shape) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "tensor '", place->name, "' has shape ", ShapeText(place->shape),
+      ", the model's has ", ShapeText(shape)));
 }
 
 absl::Status LoadWeights(const std::string& path,
                          const std::vector<NamedParameter>& parameters) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file, WeightsFile(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
   return WithPath(
       CatchTorch("reading weights", [&] { return Load(file, parameters); }),
       file);
@@ -240,7 +265,8 @@ absl::Status LoadWeights(const std::string& path,
 
 absl::Status CheckModelOfWeights(const std::string& path,
                                  const jobspec::ModelSpec& model) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file, WeightsFile(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
   return WithPath(CheckBoth(file, model), file);
 }
 

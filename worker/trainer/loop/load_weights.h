@@ -17,14 +17,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "data/safetensors.h"
 #include "jobspec/job_spec.h"
 #include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
-// The file of `path`: itself, or model.safetensors in it. FAILED_PRECONDITION:
-// the folder holds weights in several files.
-absl::StatusOr<std::string> WeightsFile(const std::string& path);
+// What a configuration of Hugging Face's Llama means that has no epsilon.
+inline constexpr double kLlamaEpsilon = 1e-6;
+
+// FAILED_PRECONDITION: the file has no such tensor, or of another shape (with
+// both).
+absl::Status CheckTensor(const data::SafetensorsHeader& header,
+                         const std::string& name,
+                         const std::vector<int64_t>& shape);
 
 // Values of F64, F32, F16 and BF16, converted to the parameters' type.
 // NOT_FOUND, DATA_LOSS: no sound file. FAILED_PRECONDITION: a tensor is
@@ -34,8 +40,10 @@ absl::Status LoadWeights(const std::string& path,
                          const std::vector<NamedParameter>& parameters);
 
 // What shapes do not show: FAILED_PRECONDITION with both values if the file's
-// metadata or a config.json beside it have other heads, epsilon or rotary
-// angles than `model`, or something that it has not.
+// metadata are of a model of another name, kind or attention than `model`, or
+// if they or a config.json beside it have other heads, epsilon or rotary angles
+// or something that it has not. Of a model with a name, which is no Llama, the
+// name, the kind and the heads count.
 absl::Status CheckModelOfWeights(const std::string& path,
                                  const jobspec::ModelSpec& model);
 

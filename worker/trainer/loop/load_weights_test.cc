@@ -196,6 +196,67 @@ TEST_F(LoadWeightsTest, WhatShapesDoNotShowIsReadFromTheMetadata) {
               HasSubstr("rope_theta is 10000"));
 }
 
+TEST_F(LoadWeightsTest, NameKindAndAttentionOfAJobsModelAreCompared) {
+  using Metadata = data::SafetensorsMetadata;
+  const auto with = [](const Metadata& more, const std::string& name,
+                       jobspec::Attention attention) {
+    jobspec::ModelSpec spec = Spec();
+    spec.name = name;
+    spec.attention = attention;
+    Metadata metadata = {{"evenstep.model.layers", "1"}};
+    metadata.insert(more.begin(), more.end());
+    return std::pair(metadata, spec);
+  };
+  constexpr auto kCausal = jobspec::Attention::kCausal;
+  const Metadata gpt2 = {{"evenstep.model.name", "gpt2"}};
+  const Metadata full = {{"evenstep.model.attention", "full"}};
+  const Metadata video = {{"evenstep.model.kind", "video"}};
+  const std::pair<std::pair<Metadata, jobspec::ModelSpec>, const char*>
+      cases[] = {
+          {with({}, "", kCausal), ""},
+          {with(gpt2, "gpt2", kCausal), ""},
+          {with(full, "", jobspec::Attention::kFull), ""},
+          {with(gpt2, "", kCausal),
+           "evenstep.model.name is gpt2, the job's model has none"},
+          {with(gpt2, "bert", kCausal),
+           "evenstep.model.name is gpt2, the job's model has bert"},
+          {with({}, "gpt2", kCausal),
+           "evenstep.model.name is none, the job's model has gpt2"},
+          {with(full, "", kCausal),
+           "evenstep.model.attention is full, the job's model has causal"},
+          {with(video, "", kCausal),
+           "evenstep.model.kind is video, the job's model has text"}};
+  for (const auto& [made, message] : cases) {
+    Write(nullptr, made.first);
+    const absl::Status status = CheckModelOfWeights(path_, made.second);
+    EXPECT_EQ(status.ok(), std::string(message).empty()) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST_F(LoadWeightsTest, AModelWithANameIsNotTakenForALlama) {
+  jobspec::ModelSpec spec = Spec();
+  spec.name = "gpt2";
+  std::ofstream(folder_.path() + "/config.json")
+      << R"({"model_type": "gpt2", "rope_theta": 5.0})";
+  Write(nullptr);
+  EXPECT_TRUE(CheckModelOfWeights(path_, spec).ok())
+      << CheckModelOfWeights(path_, spec);
+  data::SafetensorsMetadata metadata = {{"evenstep.model.layers", "1"},
+                                        {"evenstep.model.name", "gpt2"},
+                                        {"evenstep.model.heads", "2"},
+                                        {"evenstep.model.kv_heads", "1"},
+                                        {"evenstep.model.rope_theta", "5"},
+                                        {"evenstep.model.norm_epsilon", "0.5"}};
+  Write(nullptr, metadata);
+  EXPECT_TRUE(CheckModelOfWeights(path_, spec).ok())
+      << CheckModelOfWeights(path_, spec);
+  metadata["evenstep.model.heads"] = "4";
+  Write(nullptr, metadata);
+  EXPECT_THAT(CheckModelOfWeights(path_, spec).ToString(),
+              HasSubstr("heads is 4"));
+}
+
 TEST_F(LoadWeightsTest, ConfigurationsOfHuggingFaceAreCompared) {
   Write(nullptr);
   EXPECT_TRUE(CheckModelOfWeights(path_, Spec()).ok());
@@ -209,6 +270,8 @@ TEST_F(LoadWeightsTest, ConfigurationsOfHuggingFaceAreCompared) {
       {R"({"rms_norm_eps": 1e-6})", "rms_norm_eps is 1e-06"},
       {R"({"rope_parameters": {"rope_theta": 500000.0}})", "rope_theta is 5"},
       {R"({"rope_scaling": {"rope_type": "llama3"}})", "rope_type is \"llama3"},
+      {R"({"model_type": "llama"})",
+       "rms_norm_eps, which is not there, is 1e-06, the job's model has 1e-05"},
       {R"({"model_type": "gpt2"})", "model_type is \"gpt2\""},
       {R"({"attention_bias": true})", "attention_bias is true"},
       {"[]", "no JSON object"}};

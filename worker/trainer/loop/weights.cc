@@ -4,10 +4,13 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "base/parse_value.h"
 #include "data/safetensors.h"
+#include "data/tokenizer.h"
 #include "jobspec/decoder_memory.h"
 #include "nlohmann/json.hpp"
 #include "worker/trainer/model/catch_torch.h"
@@ -67,6 +70,17 @@ TensorBytes ToBytes(const std::string& name, const at::Tensor& value) {
           {static_cast<const char*>(value.data_ptr()), value.nbytes()}};
 }
 
+// The token that ends a text; null where tokens come from elsewhere.
+nlohmann::ordered_json EndTokenOf(const jobspec::DataSpec& spec) {
+  if (!absl::StartsWith(spec.source, "text:")) return nullptr;
+  const auto tokenizer = data::OpenTokenizer(spec.tokenizer);
+  if (tokenizer.ok()) return (*tokenizer)->end_token();
+  // It has trained with it, and the weights are worth more than this number.
+  Log(LogLevel::kWarning, "end_token_not_known",
+      {{"reason", tokenizer.status()}});
+  return nullptr;
+}
+
 }  // namespace
 
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
@@ -106,6 +120,8 @@ absl::Status WriteLlamaConfig(const std::string& path,
       {"attention_bias", false},
       {"mlp_bias", false},
       {"tie_word_embeddings", false},
+      {"bos_token_id", nullptr},
+      {"eos_token_id", EndTokenOf(setup.spec.data)},
       {"torch_dtype",
        std::string(jobspec::PrecisionName(setup.spec.precision))}};
   return WriteFileAtomically(path, config.dump(2) + "\n");

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "data/safetensors.h"
 #include "worker/trainer/loop/trainer_setup.h"
 #include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
-inline constexpr char kWeightsName[] = "model.safetensors";
+using data::kWeightsName;
 inline constexpr char kConfigName[] = "config.json";
 
 // Whole or absent; the parameters stay as they are.

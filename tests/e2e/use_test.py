@@ -180,6 +180,28 @@ class UseTest(unittest.TestCase):
             curve = json.loads((weights.parent / "loss.json").read_text())
             self.assertEqual(len(curve["rows"]), 12)
 
+    def test_an_evaluation_that_fails_last_takes_nothing_of_training(self):
+        held_out = self.folder / "held_out"
+        write_documents(held_out, 10)
+        job = write_job(self.folder / "vanish.yaml", self.folder / "documents",
+                        steps=150, evaluation={"source": f"text:{held_out}"})
+        out = self.folder / "vanish"
+        with subprocess.Popen([BIN / "evenstep", "local", job, "--output", out],
+                              text=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as process:
+            for line in process.stderr:
+                if line.startswith("Data:"):  # the first step is done
+                    (held_out / "doc003.txt").unlink()
+        self.assertEqual(process.returncode, 1)
+        summary = self.summary(out)
+        self.assertEqual(summary["reason"], "DATA_ERROR")
+        self.assertRegex(summary["message"], "doc003.txt")
+        self.assertGreaterEqual(len(summary["losses"]), 149)
+        self.assertEqual(summary["files"]["weights"],
+                         str(out / "model.safetensors"))
+        self.assertEqual(len(read_safetensors(out / "model.safetensors")), 12)
+        self.assertTrue((out / "config.json").exists())
+
     # The example's job on its own header files, shortened.
     def test_a_model_of_headers_writes_something_like_one(self):
         out = self.folder / "headers"

@@ -1,6 +1,5 @@
 #include "worker/trainer/loop/evaluation_data.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,11 +25,10 @@ EvaluationData::EvaluationData(std::unique_ptr<data::Dataset> dataset,
       rank_(setup.rank) {
   const int64_t num_documents = dataset_->summary().num_samples;
   const int64_t wanted = setup.spec.evaluation.samples;
-  const int64_t num_samples =
-      wanted == 0 ? num_documents : std::min(wanted, num_documents);
+  const auto most = static_cast<size_t>(wanted == 0 ? num_documents : wanted);
   // The first ids of a permutation: no document comes twice.
   const data::Sampler order(seed_, num_documents, /*samples_per_step=*/1);
-  for (int64_t i = 0; i < num_samples; ++i) {
+  for (int64_t i = 0; i < num_documents && samples_.size() < most; ++i) {
     planner::Sample sample = SampleOf(order.Document(i));
     if (sample.trained_tokens > 0) samples_.push_back(sample);
   }

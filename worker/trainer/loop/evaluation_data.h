@@ -27,7 +27,7 @@ class EvaluationData {
                  const TrainerSetup& setup);
 
   // The job's evaluation.samples of the documents, drawn by its seed, or all.
-  // Those without a trained token are left out: they have no loss.
+  // Those without a trained token are passed over: they have no loss.
   const std::vector<planner::Sample>& samples() const { return samples_; }
   int64_t num_tokens() const;
 

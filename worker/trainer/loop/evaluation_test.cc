@@ -185,6 +185,11 @@ TEST_F(EvaluationTest, ContiguousBlocksOpenTheirGroupsBetweenSteps) {
   const auto losses = Evaluations(job, 0);
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_NEAR(losses.at(1), Evaluations(alone, 0).at(1), 1e-10);
+  // They are not the next step's.
+  for (const v1::ToAgent& message : job.coordinator().messages(1)) {
+    if (!message.has_step() || message.step().step() == 0) continue;
+    EXPECT_EQ(message.step().groups_opened(), 0);
+  }
 }
 
 TEST_F(EvaluationTest, MeasuredCostsAreRankZerosOnAllRanks) {
@@ -238,18 +243,38 @@ TEST_F(EvaluationTest, AtMostTheWantedSamplesAreTakenAndNoneTwice) {
           .ok());
 }
 
-TEST_F(EvaluationTest, AHeldOutFileThatVanishedFailsAllRanksTogether) {
-  ThreadedJob job(4, DealOut, /*steps=*/8);
-  job.spec.policy = Policy::kBalanced;  // each sample on one rank
-  EvaluateOn(&job.spec, /*every=*/1);
-  job.rank(0).channel.on_send = [&](const v1::ToAgent& message) {
-    if (message.has_step() && message.step().step() == 1) {
-      std::filesystem::remove(held_out_ + "/3.txt");
+TEST_F(EvaluationTest, DocumentsWithoutALossTakeNoPlaceOfOthers) {
+  std::ofstream chat(held_out_ + "/chat.jsonl");
+  for (int i = 0; i < 10; ++i) {
+    chat << R"({"messages": [{"role": "user", "content": "hm"}]})"
+         << "\n";
+  }
+  chat.close();
+  TrainerSetup setup;
+  ThreadedJob job(1, DealOut);
+  setup.spec = job.spec;
+  EvaluateOn(&setup.spec, 1);
+  setup.spec.evaluation.samples = 11;
+  const auto data = OpenJobData(setup);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->evaluation->samples().size(), 11u);
+}
+
+// Takes a held-out file away before `step`, after which all ranks are
+// evaluated.
+void RunWithout(const std::string& file, int64_t step, ThreadedJob* job) {
+  job->rank(0).channel.on_send = [=](const v1::ToAgent& message) {
+    if (message.has_step() && message.step().step() == step - 1) {
+      std::filesystem::remove(file);
     }
   };
-  job.Run();
+  job->Run();
+}
+
+// One rank reads the sample; the others know of it.
+void ExpectAllFailed(ThreadedJob& job, int world, int64_t step) {
   int named = 0;
-  for (int rank = 0; rank < 4; ++rank) {
+  for (int rank = 0; rank < world; ++rank) {
     const absl::Status status = job.rank(rank).result.status();
     const FailureReason reason = ReasonOf(status);
     if (reason == FailureReason::kDataError) {
@@ -259,9 +284,39 @@ TEST_F(EvaluationTest, AHeldOutFileThatVanishedFailsAllRanksTogether) {
       EXPECT_EQ(reason, FailureReason::kPeerFailed) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("DATA_ERROR"));
     }
-    EXPECT_EQ(StepOf(status), 2) << status;
+    EXPECT_EQ(StepOf(status), step) << status;
   }
   EXPECT_EQ(named, 1);
+}
+
+TEST_F(EvaluationTest, AHeldOutFileThatVanishedFailsAllRanksTogether) {
+  ThreadedJob job(4, DealOut, /*steps=*/8);
+  job.spec.policy = Policy::kBalanced;  // each sample on one rank
+  EvaluateOn(&job.spec, /*every=*/1);
+  RunWithout(held_out_ + "/3.txt", 2, &job);
+  ExpectAllFailed(job, 4, 2);
+  EXPECT_FALSE(std::filesystem::exists(job.output() + "/model.safetensors"));
+}
+
+TEST_F(EvaluationTest, AfterTheLastStepItsFailureTakesNothingOfTheTraining) {
+  ThreadedJob plain(4, DealOut, /*steps=*/8);
+  plain.Run();
+  ThreadedJob job(4, DealOut, /*steps=*/8);
+  job.spec.policy = Policy::kBalanced;
+  EvaluateOn(&job.spec, /*every=*/1);
+  RunWithout(held_out_ + "/3.txt", 7, &job);
+  ExpectAllFailed(job, 4, 7);
+  EXPECT_EQ(job.coordinator().Losses(0), plain.coordinator().Losses(0));
+  EXPECT_EQ(Evaluations(job, 0).size(), 7u);
+  EXPECT_TRUE(std::filesystem::exists(job.output() + "/loss.json"));
+  const auto weights =
+      data::ReadSafetensors(job.output() + "/model.safetensors");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->metadata.at("evenstep.steps"), "8");
+  const auto last = job.coordinator().messages(0).back();
+  EXPECT_EQ(last.finished().weights_path(),
+            job.output() + "/model.safetensors");
+  EXPECT_EQ(last.finished().steps_done(), 8);
 }
 
 TEST_F(EvaluationTest, AStopTakesEffectAtTheGateAfterIt) {
@@ -279,7 +334,8 @@ TEST_F(EvaluationTest, AStopTakesEffectAtTheGateAfterIt) {
 void WithEvaluators(
     const jobspec::JobSpec& spec, absl::Duration timeout,
     const std::function<void(int rank, const Evaluator& evaluator,
-                             GroupTree& groups)>& body) {
+                             GroupTree& groups)>& body,
+    const std::function<void(int64_t)>& set_timeout = [](int64_t) {}) {
   InProcessHub hub(timeout);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < spec.ranks; ++rank) {
@@ -295,7 +351,7 @@ void WithEvaluators(
       const auto data = OpenJobData(setup);
       ASSERT_TRUE(engine.ok() && data.ok());
       const auto evaluator = Evaluator::Create(
-          {&setup, &*data->evaluation, &*engine, [](int64_t) {}}, *spec.costs);
+          {&setup, &*data->evaluation, &*engine, set_timeout}, *spec.costs);
       ASSERT_TRUE(evaluator.ok()) << evaluator.status();
       body(rank, *evaluator, **groups);
     });
@@ -313,6 +369,28 @@ TEST_F(EvaluationTest, APeerThatNeverComesEndsItAtTheCollectivesTimeout) {
                    EXPECT_EQ(ReasonOf(status), FailureReason::kCollectiveFailed)
                        << status;
                  });
+}
+
+// A rank may wait for a peer that still runs the plan before.
+TEST_F(EvaluationTest, OneTimeoutIsForAllPlans) {
+  for (int i = 11; i < 40; ++i) {
+    std::ofstream(absl::StrCat(held_out_, "/", i, ".txt")) << "a short one";
+  }
+  ThreadedJob job(1, DealOut);
+  EvaluateOn(&job.spec, 1);
+  std::vector<int64_t> timeouts_ns;
+  int64_t longest_ns = 0;
+  WithEvaluators(
+      job.spec, absl::Seconds(20),
+      [&](int, const Evaluator& evaluator, GroupTree&) {
+        ASSERT_GT(evaluator.plans().size(), 1u);
+        for (const wire::StepPlan& plan : evaluator.plans()) {
+          longest_ns = std::max(longest_ns, plan.predicted_step_ns);
+        }
+        ASSERT_TRUE(evaluator.Run(0).ok());
+      },
+      [&](int64_t predicted_ns) { timeouts_ns.push_back(predicted_ns); });
+  EXPECT_THAT(timeouts_ns, ElementsAre(longest_ns));
 }
 
 TEST_F(EvaluationTest, AnAbandonEndsItAtOnce) {

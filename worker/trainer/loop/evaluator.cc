@@ -1,5 +1,6 @@
 #include "worker/trainer/loop/evaluator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -59,6 +60,7 @@ Evaluator::Evaluator(const Parts& parts, std::vector<wire::StepPlan> plans)
     : parts_(parts), plans_(std::move(plans)) {
   for (const wire::StepPlan& plan : plans_) {
     trained_tokens_ += plan.trained_tokens;
+    longest_plan_ns_ = std::max(longest_plan_ns_, plan.predicted_step_ns);
   }
 }
 
@@ -70,6 +72,8 @@ bool Evaluator::IsDue(int64_t step) const {
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::Run(int64_t step) const {
+  // Of all plans: peers may still run the one before.
+  parts_.set_timeout(longest_plan_ns_);
   auto result = RunPlans(step);
   if (result.ok()) return result;
   return WithReason(result.status(), ReasonOfEngineError(result.status()),
@@ -79,7 +83,6 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(int64_t step) const {
 absl::StatusOr<EvaluationResult> Evaluator::RunPlans(int64_t step) const {
   ForwardResult own;
   for (const wire::StepPlan& plan : plans_) {
-    parts_.set_timeout(plan.predicted_step_ns);
     const absl::StatusOr<SampleMap> samples = parts_.data->Load(plan, step);
     EvaluationResult result;
     EVENSTEP_RETURN_IF_ERROR(Agree(samples.status(), step, &result.failure));

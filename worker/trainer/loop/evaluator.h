@@ -36,7 +36,8 @@ class Evaluator {
     const TrainerSetup* setup;
     const EvaluationData* data;
     Engine* engine;
-    // Called between collectives, with what a plan is predicted to take.
+    // Called before the first collective of an evaluation, with what its
+    // longest plan is predicted to take.
     std::function<void(int64_t predicted_ns)> set_timeout;
   };
   // Makes the plans. `costs` are this rank's; those of rank 0 count, on all
@@ -67,7 +68,8 @@ class Evaluator {
 
   Parts parts_;
   std::vector<wire::StepPlan> plans_;
-  int64_t trained_tokens_ = 0;  // of all plans
+  int64_t trained_tokens_ = 0;   // of all plans
+  int64_t longest_plan_ns_ = 0;  // as predicted
 };
 
 }  // namespace evenstep::trainer

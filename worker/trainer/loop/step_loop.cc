@@ -49,11 +49,14 @@ StepLoop::StepLoop(const TrainParts* parts, const TrainingData* data,
 absl::StatusOr<StepsDone> StepLoop::Run() {
   const int64_t look_ahead = parts_.setup.spec.look_ahead;
   EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(look_ahead - 1));
+  absl::Status failure;  // of an evaluation
   for (int64_t step = 0;; ++step) {
     EVENSTEP_RETURN_IF_ERROR(ReportLengthsUpTo(step + look_ahead));
     EVENSTEP_ASSIGN_OR_RETURN(const NextStep next, PassGate(step));
     if (!next.failure.ok()) return StepsDone{step, false, next.failure};
-    if (next.plan == nullptr) return StepsDone{step, step < total_steps_, {}};
+    if (next.plan == nullptr) {
+      return StepsDone{step, step < total_steps_, failure};
+    }
     parts_.factory->SetTimeout(CollectiveTimeout(parts_.setup.spec.timeouts,
                                                  next.plan->predicted_step_ns));
     const absl::Status ran = RunStep(next);
@@ -61,9 +64,11 @@ absl::StatusOr<StepsDone> StepLoop::Run() {
       return StepsDone{step, false, ran};
     }
     EVENSTEP_RETURN_IF_ERROR(ran);
-    absl::Status failure;
     EVENSTEP_RETURN_IF_ERROR(EvaluateIfDue(step, &failure));
-    if (!failure.ok()) return StepsDone{step, false, failure};
+    // The last step stands all the same: the gate after it commits it.
+    if (!failure.ok() && step + 1 < total_steps_) {
+      return StepsDone{step, false, failure};
+    }
     gate_.Prepare(step + 1);
   }
 }
@@ -130,7 +135,8 @@ absl::Status StepLoop::EvaluateIfDue(int64_t step, absl::Status* failure) {
   EVENSTEP_ASSIGN_OR_RETURN(const EvaluationResult result,
                             evaluator_->Run(step));
   if (result.failure.ok()) {
-    recorder_.Evaluated(result.loss, result.trained_tokens);
+    recorder_.Evaluated(result.loss, result.trained_tokens,
+                        engine_.groups->counters());
   }
   *failure = result.failure;
   return absl::OkStatus();

@@ -25,7 +25,8 @@ struct StepsDone {
   int64_t committed = 0;
   bool stopped = false;  // before the last step
   // Not OK: all ranks have come to the end together and know that they fail.
-  // With a reason and the step.
+  // With a reason and the step. With all steps committed it is the evaluation
+  // after the last one that failed.
   absl::Status failure;
 };
 

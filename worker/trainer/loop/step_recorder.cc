@@ -120,7 +120,9 @@ void StepRecorder::EvaluationBegins() {
   evaluation_begin_cpu_ns_ = ProcessCpuNs();
 }
 
-void StepRecorder::Evaluated(double loss, int64_t trained_tokens) {
+void StepRecorder::Evaluated(double loss, int64_t trained_tokens,
+                             const GroupCounters& groups) {
+  groups_ = groups;
   evenstep::v1::Evaluation& evaluation = *pending_->mutable_evaluation();
   evaluation.set_loss(loss);
   evaluation.set_trained_tokens(trained_tokens);

@@ -44,9 +44,10 @@ class StepRecorder {
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
            const UpdateTime& time, const GroupCounters& groups);
   // Around an evaluation between Ran and the next gate: its time is no part of
-  // the step's.
+  // the step's, nor are the groups that it opened of the next one's.
   void EvaluationBegins();
-  void Evaluated(double loss, int64_t trained_tokens);
+  void Evaluated(double loss, int64_t trained_tokens,
+                 const GroupCounters& groups);
   // Makes the loss curve durable, and writes it as JSON.
   void Finish();
 

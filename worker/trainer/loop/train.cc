@@ -118,6 +118,26 @@ absl::StatusOr<TrainResult> LeaveResults(const TrainParts& parts,
   return result;
 }
 
+// All steps are done, and the evaluation after the last one has failed: what
+// was trained is left all the same. It is told before any rank says why it
+// fails, for that ends them all.
+void LeaveTrained(const TrainParts& parts, const Engine& engine,
+                  const StepsDone& done) {
+  const auto left = LeaveResults(parts, engine, done);
+  if (!left.ok()) {
+    Log(LogLevel::kError, "weights_not_left", {{"reason", left.status()}});
+    return;
+  }
+  if (parts.setup.rank != 0) return;
+  v1::ToAgent message;
+  message.mutable_finished()->set_steps_done(left->steps_done);
+  message.mutable_finished()->set_weights_path(left->weights_path);
+  Log(LogLevel::kWarning, "evaluation_failed_after_the_last_step",
+      {{"steps", left->steps_done}, {"weights", left->weights_path}});
+  const absl::Status sent = parts.agent->Send(message);
+  if (!sent.ok()) Log(LogLevel::kWarning, "not_told", {{"reason", sent}});
+}
+
 // How long a failed rank waits for its peers before it leaves them.
 constexpr absl::Duration kFailedLeaveTimeout = absl::Seconds(5);
 
@@ -126,6 +146,20 @@ constexpr absl::Duration kFailedLeaveTimeout = absl::Seconds(5);
 void LeaveTogether(const GroupTree& groups) {
   const absl::Status status = groups.world().Barrier();
   if (!status.ok()) Log(LogLevel::kDebug, "left_alone", {{"status", status}});
+}
+
+// Returns the failure.
+absl::Status LeaveFailed(const TrainParts& parts, const Engine& engine,
+                         const StepsDone& done, StepRecorder* recorder) {
+  parts.factory->SetTimeout(kFailedLeaveTimeout);
+  if (done.committed == parts.setup.spec.steps) {
+    // Peers wait for rank 0, which writes.
+    parts.factory->SetTimeout(SetUpTimeout(parts.setup.spec.timeouts));
+    recorder->Finish();
+    LeaveTrained(parts, engine, done);
+  }
+  LeaveTogether(*engine.groups);
+  return done.failure;
 }
 
 }  // namespace
@@ -150,9 +184,8 @@ absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
   StepLoop loop(&parts, &data.training, &engine, &recorder,
                 evaluator.has_value() ? &*evaluator : nullptr);
   EVENSTEP_ASSIGN_OR_RETURN(const StepsDone done, loop.Run());
-  if (!done.failure.ok()) parts.factory->SetTimeout(kFailedLeaveTimeout);
+  if (!done.failure.ok()) return LeaveFailed(parts, engine, done, &recorder);
   LeaveTogether(*engine.groups);
-  EVENSTEP_RETURN_IF_ERROR(done.failure);
   auto result = LeaveResults(parts, engine, done);
   recorder.Finish();
   return result;

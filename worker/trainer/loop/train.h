@@ -48,7 +48,8 @@ struct TrainResult {
 
 // Errors carry a FailureReason and the step (failure.h). The agent hears of the
 // data, costs, lengths and steps here; the last word, Finished or Failure, is
-// the caller's.
+// the caller's. Where only the evaluation after the last step has failed,
+// weights and loss curve are left all the same, and rank 0 says Finished here.
 absl::StatusOr<TrainResult> Train(const TrainParts& parts);
 
 }  // namespace evenstep::trainer

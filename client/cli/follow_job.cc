@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "client/cli/printable_text.h"
 
 namespace evenstep::cli {
 namespace {
@@ -64,7 +65,7 @@ void ProgressPrinter::Say(const std::string& text) {
   if (quiet_) return;
   const bool redraw = bar_drawn_;
   EraseBar();
-  environment_.err << text << std::endl;
+  environment_.err << PrintableText(text) << std::endl;
   if (redraw && !view_.finished()) DrawBar();
 }
 

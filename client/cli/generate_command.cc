@@ -7,13 +7,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "client/cli/flags.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
+#include "client/cli/printable_text.h"
 #include "data/safetensors.h"
 
 namespace evenstep::cli {
@@ -21,7 +20,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-constexpr char kWeightsName[] = "model.safetensors";
 constexpr char kDefaultPicture[] = "clip.gif";
 constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
 
@@ -35,9 +33,8 @@ absl::StatusOr<bool> IsVideo(const std::string& weights) {
     return absl::InvalidArgumentError(
         absl::StrCat("no such weights file: ", weights));
   }
-  const std::string file = std::filesystem::is_directory(weights, error)
-                               ? absl::StrCat(weights, "/", kWeightsName)
-                               : weights;
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(weights));
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
   const auto kind = header.metadata.find("evenstep.model.kind");
@@ -243,21 +240,6 @@ ExitCode Generate(Environment& environment, const GlobalOptions& global,
   const absl::Status status =
       Generation(environment, global, command, *std::move(folder)).Run();
   return status.ok() ? kExitOk : output.Fail(status);
-}
-
-std::string PrintableText(absl::string_view text) {
-  std::string printable;
-  for (const char c : ToValidUtf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool control =
-        (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
-    if (control) {
-      absl::StrAppendFormat(&printable, "\\x%02x", byte);
-    } else {
-      printable += c;
-    }
-  }
-  return printable;
 }
 
 }  // namespace evenstep::cli

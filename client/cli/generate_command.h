@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/output.h"
@@ -45,10 +44,6 @@ void AddGenerateFlags(CLI::App* app, GenerateCommand* command);
 
 ExitCode Generate(Environment& environment, const GlobalOptions& global,
                   const GenerateCommand& command);
-
-// Text from a model as a terminal may have it: bytes that are no UTF-8 become
-// '?', and control characters but tabs and line ends are written out, as \x1b.
-std::string PrintableText(absl::string_view text);
 
 }  // namespace evenstep::cli
 

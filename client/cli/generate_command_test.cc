@@ -3,20 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
+#include <string>
+
+#include "base/testing/temp_folder.h"
 
 namespace evenstep::cli {
 namespace {
 
 using ::testing::HasSubstr;
-
-TEST(PrintableTextTest, NothingReachesATerminalButTextTabsAndLineEnds) {
-  EXPECT_EQ(PrintableText("int\tmain\n"), "int\tmain\n");
-  EXPECT_EQ(PrintableText("na\xc3\xafve"), "na\xc3\xafve");
-  EXPECT_EQ(PrintableText("\x1b[2J\r\x07\x7f"), "\\x1b[2J\\x0d\\x07\\x7f");
-  EXPECT_EQ(PrintableText(std::string("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(PrintableText("\xff\xc3"), "??");
-}
 
 TEST(GenerateCommandTest, WeightsThatAreNotThereAreNamed) {
   std::ostringstream out;
@@ -26,6 +22,35 @@ TEST(GenerateCommandTest, WeightsThatAreNotThereAreNamed) {
   command.weights = "/nonexistent/model.safetensors";
   EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
   EXPECT_THAT(err.str(), HasSubstr("no such weights file: /nonexistent"));
+}
+
+TEST(GenerateCommandTest, WeightsInSeveralFilesAreNotCalledMissing) {
+  TempFolder folder;
+  std::ofstream(folder.path() + "/model.safetensors.index.json") << "{}";
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  GenerateCommand command;
+  command.weights = folder.path();
+  EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
+  EXPECT_THAT(err.str(), HasSubstr("the weights are in several files"));
+}
+
+// A name in a file is what its writer likes.
+TEST(GenerateCommandTest, MessagesAboutAFileDoNotCommandTheTerminal) {
+  TempFolder folder;
+  GenerateCommand command;
+  command.weights = folder.path() + "/model.safetensors";
+  const std::string header = R"({"\u001b[2J\u009b":{"dtype":"F32","shape":[1],)"
+                             R"("data_offsets":[0,8]}})";
+  std::ofstream(command.weights)
+      << static_cast<char>(header.size()) << std::string(7, '\0') << header
+      << std::string(8, '\0');
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
+  EXPECT_THAT(err.str(), HasSubstr("tensor '\\x1b[2J\\u009b' (F32 [1])"));
 }
 
 }  // namespace

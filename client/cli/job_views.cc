@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/format_value.h"
+#include "client/cli/printable_text.h"
 
 namespace evenstep::cli {
 namespace {
@@ -206,7 +207,9 @@ std::string FormatEvent(const client::JobEvent& event, ColourMode mode) {
       FormatInstant(event.time), "  ",
       Paint(absl::StrFormat("%-10s", state.text), state.colour, mode));
   if (!event.reason.empty()) absl::StrAppend(&line, "  ", event.reason);
-  if (!event.message.empty()) absl::StrAppend(&line, "  ", event.message);
+  if (!event.message.empty()) {
+    absl::StrAppend(&line, "  ", PrintableText(event.message));
+  }
   return line;
 }
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/printable_text.h"
 
 namespace evenstep::cli {
 
@@ -44,18 +45,17 @@ void Output::StreamDocument(const Json& json) {
 }
 
 void Output::Message(absl::string_view text) {
-  if (!options_.quiet) environment_.err << text << std::endl;
+  if (!options_.quiet) Warning(text);
 }
 
 void Output::Warning(absl::string_view text) {
-  environment_.err << text << std::endl;
+  environment_.err << PrintableText(text) << std::endl;
 }
 
 ExitCode Output::Fail(const absl::Status& status) {
   const std::string reason = client::ErrorReason(status);
-  environment_.err << "evenstep: " << status.message();
-  if (!reason.empty()) environment_.err << " (" << reason << ")";
-  environment_.err << std::endl;
+  Warning(absl::StrCat("evenstep: ", status.message(),
+                       reason.empty() ? "" : absl::StrCat(" (", reason, ")")));
   return ExitCodeOf(status);
 }
 

@@ -2,7 +2,8 @@
 #define EVENSTEP_CLIENT_CLI_OUTPUT_H_
 
 // One command's two voices: answers go to stdout in the format asked for,
-// messages to stderr. Made once per command; used from one thread.
+// messages to stderr, without what would command a terminal. Made once per
+// command; used from one thread.
 
 #include <string>
 

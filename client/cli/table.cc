@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/printable_text.h"
 
 namespace evenstep::cli {
 namespace {
@@ -41,7 +42,11 @@ std::string Paint(const std::string& text, Colour colour, ColourMode mode) {
   return absl::StrCat(Code(colour), text, "\033[0m");
 }
 
-std::string FormatTable(const std::vector<Row>& rows, ColourMode mode) {
+std::string FormatTable(const std::vector<Row>& given, ColourMode mode) {
+  std::vector<Row> rows = given;
+  for (Row& row : rows) {
+    for (Cell& cell : row) cell.text = PrintableText(cell.text);
+  }
   const std::vector<size_t> widths = Widths(rows);
   std::string table;
   for (const Row& row : rows) {

@@ -27,7 +27,8 @@ using Row = std::vector<Cell>;
 enum class ColourMode { kPlain, kColour };
 
 std::string Paint(const std::string& text, Colour colour, ColourMode mode);
-// Two spaces between columns, none at the end of a line.
+// Two spaces between columns, none at the end of a line; cells are made
+// printable.
 std::string FormatTable(const std::vector<Row>& rows, ColourMode mode);
 
 // A state in its colour: green is good, red failed, yellow not yet.

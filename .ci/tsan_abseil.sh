@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Debian's abseil, built again with ThreadSanitizer: in the packaged library a
-# lock is invisible, and every use of absl::Mutex would be reported. The source
+# lock is invisible, and every use of absl::Mutex would be reported; so is the
+# count of a status's owners. The source
 # package comes from the mirror that the machine is set up with, at the version
 # that is installed. Prints the folders of the libraries, colon-separated.
 set -euo pipefail
 cache=${EVENSTEP_CACHE_DIR:-$HOME/.cache/evenstep}
 version=$(dpkg-query -W -f='${Version}' libabsl-dev)
-home=$cache/abseil-tsan-$version
+home=$cache/abseil-tsan-status-$version
 folders() {
   find "$home/build/absl" -name 'lib*.so' -printf '%h\n' | sort -u | paste -sd:
 }
@@ -37,7 +38,7 @@ apt=(apt-get -qq -o "Dir::Etc::sourcelist=$home/src.sources"
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_CXX_FLAGS="-fsanitize=thread" \
     -DCMAKE_SHARED_LINKER_FLAGS="-fsanitize=thread"
-  cmake --build "$home/build" -j"$(nproc)" --target synchronization
+  cmake --build "$home/build" -j"$(nproc)" --target synchronization status
 } >&2
 touch "$home/.complete"
 folders

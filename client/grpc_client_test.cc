@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -30,16 +31,21 @@ class Service final : public v1::JobService::Service {
   std::atomic<int> num_watches{0};
   grpc::Status get_status;
   bool says_version = true;
-  std::vector<std::string> submitted_ids;
+
+  std::vector<std::string> submitted_ids() {
+    absl::MutexLock lock(&mutex_);
+    return submitted_ids_;
+  }
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override {
     ++num_submits;
-    submitted_ids.push_back(request->job_id());
+    absl::MutexLock lock(&mutex_);
+    submitted_ids_.push_back(request->job_id());
     response->mutable_job()->set_job_id(request->job_id());
     *response->mutable_job()->mutable_spec() = request->spec();
     response->mutable_job()->set_state(v1::JOB_STATE_QUEUED);
-    response->set_created(submitted_ids.size() == 1);
+    response->set_created(submitted_ids_.size() == 1);
     // The job is stored, but the answer is lost.
     if (submit_failures-- > 0) return kGone;
     return grpc::Status::OK;
@@ -95,6 +101,9 @@ class Service final : public v1::JobService::Service {
     response.mutable_event()->set_attempt(1);
     writer->Write(response);
   }
+
+  absl::Mutex mutex_;
+  std::vector<std::string> submitted_ids_ ABSL_GUARDED_BY(mutex_);
 };
 
 class GrpcClientTest : public ::testing::Test {
@@ -145,8 +154,9 @@ TEST_F(GrpcClientTest, ALostAnswerIsAskedForAgainWithTheSameId) {
   service_.submit_failures = 1;
   auto result = MakeClient()->Submit(SmallJob());
   ASSERT_TRUE(result.ok()) << result.status();
-  ASSERT_EQ(service_.submitted_ids.size(), 2u);
-  EXPECT_EQ(service_.submitted_ids[0], service_.submitted_ids[1]);
+  const std::vector<std::string> ids = service_.submitted_ids();
+  ASSERT_EQ(ids.size(), 2u);
+  EXPECT_EQ(ids[0], ids[1]);
 }
 
 TEST_F(GrpcClientTest, OnlyUnavailableIsTriedAgain) {

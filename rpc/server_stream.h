@@ -40,7 +40,8 @@ template <typename In>
 struct StreamCallbacks {
   // One message, in order, one at a time. Not called after Finish.
   std::function<void(In)> on_message = nullptr;
-  // All queued messages have been written: room for a producer to go on.
+  // All queued messages have been written: room for a producer to go on. May
+  // be called on one thread while an earlier call goes on on another.
   std::function<void()> on_drained = nullptr;
   // The call is over: the status it was finished with (OK when the peer closed
   // its side), CANCELLED when the peer went away. Last callback, exactly once.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "evenstep/v1/agent.grpc.pb.h"
 #include "evenstep/v1/job.grpc.pb.h"
@@ -280,13 +281,15 @@ TEST_F(StreamTest, AProducerGoesOnWhenTheQueueHasDrained) {
   jobs_.options.max_queued_messages = 16;
   jobs_.on_logs = [](std::shared_ptr<ServerLogs> stream) {
     auto sent = std::make_shared<int>(0);
-    auto produce = [stream, sent] {
+    auto mutex = std::make_shared<absl::Mutex>();
+    // The queue may drain again, on another thread, while this goes on.
+    auto produce = [stream, sent, mutex] {
+      absl::MutexLock lock(mutex.get());
       while (*sent < kLines && stream->Send(Line(10)).ok()) ++*sent;
       if (*sent == kLines) stream->Finish(absl::OkStatus());
     };
     stream->Start({.on_drained = produce});
-    (void)stream->Send(Line(10));
-    ++*sent;
+    produce();
   };
   int received = 0;
   absl::Status end = absl::UnknownError("not called");

@@ -20,7 +20,7 @@
 namespace evenstep::trainer {
 
 struct TrainerBinary {
-  NamedModels models;                     // beside the trainer's own
+  NamedModels models = {};                // beside the trainer's own
   const DeviceSupport* device = nullptr;  // null: the CPU
 };
 

@@ -61,6 +61,15 @@ class LoadTextModelTest : public ::testing::Test {
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE(data::WriteSafetensors(path_, file->tensors, {}).ok());
   }
+  // Goes on with `prompt` and writes to the file "text".
+  TextMode ModeFor(const std::string& prompt) {
+    TextMode mode;
+    mode.weights = path_;
+    mode.prompt_path = folder_.path() + "/prompt";
+    mode.out = folder_.path() + "/text";
+    std::ofstream(mode.prompt_path) << prompt;
+    return mode;
+  }
   void ExpectSameLogits(const LoadedTextModel& loaded) {
     const std::vector<int32_t> prompt = {72, 101, 108, 108, 111};
     EXPECT_TRUE(at::equal(*PromptLogits(prompt, model_.get()),
@@ -159,12 +168,7 @@ TEST_F(LoadTextModelTest, TheConfigurationSaysWhichTokenEndsAText) {
 
 TEST_F(LoadTextModelTest, TextModeWritesTextReportAndLogits) {
   Write();
-  const std::string prompt = folder_.path() + "/prompt";
-  std::ofstream(prompt) << "int main";
-  TextMode mode;
-  mode.weights = path_;
-  mode.prompt_path = prompt;
-  mode.out = folder_.path() + "/text";
+  TextMode mode = ModeFor("int main");
   mode.logits_path = folder_.path() + "/logits";
   mode.max_tokens = 12;
   ASSERT_TRUE(GenerateTextFile(mode).ok()) << GenerateTextFile(mode);
@@ -181,12 +185,7 @@ TEST_F(LoadTextModelTest, TextModeWritesTextReportAndLogits) {
 
 TEST_F(LoadTextModelTest, AChatIsLaidOutAsItIsTrained) {
   Write();
-  const std::string prompt = folder_.path() + "/prompt";
-  std::ofstream(prompt) << "Hi";
-  TextMode mode;
-  mode.weights = path_;
-  mode.prompt_path = prompt;
-  mode.out = folder_.path() + "/text";
+  TextMode mode = ModeFor("Hi");
   mode.max_tokens = 0;
   mode.chat = true;
   ASSERT_TRUE(GenerateTextFile(mode).ok()) << GenerateTextFile(mode);
@@ -202,12 +201,7 @@ TEST_F(LoadTextModelTest, AChatIsLaidOutAsItIsTrained) {
 TEST_F(LoadTextModelTest, ATokenizerThatIsGoneCanBeNamed) {
   setup_.spec.data.tokenizer = "/nonexistent/m.model";
   Write();
-  const std::string prompt = folder_.path() + "/prompt";
-  std::ofstream(prompt) << "Hi";
-  TextMode mode;
-  mode.weights = path_;
-  mode.prompt_path = prompt;
-  mode.out = folder_.path() + "/text";
+  const TextMode mode = ModeFor("Hi");
   EXPECT_THAT(GenerateTextFile(mode).ToString(),
               HasSubstr("name one with --tokenizer"));
 }

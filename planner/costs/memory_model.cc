@@ -17,6 +17,32 @@ LayerMemory MemoryOfKind(const PlanRequest& request, int kind) {
   return kind == 0 ? memory.spatial : memory.temporal;
 }
 
+// What the first `count` layers of a kind hold, the first of which are
+// recomputed.
+int64_t BytesOfFirst(const LayerMemory& memory, int count, int recomputed) {
+  const int kept = std::min(count, recomputed);
+  return kept * memory.kept_bytes_per_token +
+         (count - kept) * memory.layer_bytes_per_token;
+}
+
+// What is held when backward comes to layer `count` of a kind: by that layer
+// and all before it.
+int64_t HeldAt(const PlanRequest& request, const LayerCounts& recompute,
+               int kind, int count) {
+  const LayerCounts layers = request.model.layers();
+  int64_t held =
+      BytesOfFirst(MemoryOfKind(request, kind), count, recompute[kind]);
+  if (request.model.is_video()) {
+    // In turn: as many spatial layers stand before a temporal one, and one
+    // temporal layer less before a spatial one.
+    const int other = 1 - kind;
+    const int before = std::min(layers[other], count - other);
+    held +=
+        BytesOfFirst(MemoryOfKind(request, other), before, recompute[other]);
+  }
+  return held;
+}
+
 }  // namespace
 
 std::vector<LayerCounts> RecomputeModes(const PlanRequest& request) {
@@ -46,22 +72,23 @@ int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
       gather_degree > 1
           ? gather_degree * request.memory.gathered_bytes_per_token
           : 0;
-  int64_t held = 0;
+  int64_t most = request.memory.head_bytes_per_token;
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
-    const LayerMemory memory = MemoryOfKind(request, kind);
-    held += (layers[kind] - recompute[kind]) * memory.layer_bytes_per_token +
-            recompute[kind] * memory.kept_bytes_per_token;
+    most += BytesOfFirst(MemoryOfKind(request, kind), layers[kind],
+                         recompute[kind]);
   }
-  int64_t most = held + request.memory.head_bytes_per_token;
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
     const LayerMemory memory = MemoryOfKind(request, kind);
     const int64_t gradients =
         std::max(memory.backward_bytes_per_token, gathered);
-    const int plain = layers[kind] - recompute[kind];
-    if (plain > 0) most = std::max(most, held + gradients);
-    if (recompute[kind] == 0) continue;
-    most = std::max(
-        most, held + (1 - plain) * memory.layer_bytes_per_token + gradients);
+    if (recompute[kind] < layers[kind]) {
+      most = std::max(
+          most, HeldAt(request, recompute, kind, layers[kind]) + gradients);
+    }
+    if (recompute[kind] > 0) {
+      most = std::max(most, HeldAt(request, recompute, kind, recompute[kind]) +
+                                memory.layer_bytes_per_token + gradients);
+    }
   }
   return std::max<int64_t>(1, most);
 }

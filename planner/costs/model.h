@@ -145,16 +145,16 @@ struct LayerMemory {
 // if not 0, is that bound, whatever is recomputed or gathered. Else it is
 // activation_bytes over the most that a rank holds at once for each own token,
 // with n_k of L_k layers recomputed, on c ranks of kv_gather (design:
-// 10-planning, "Memory"):
-//   held   = sum over kinds of (L_k - n_k) layer_k + n_k kept_k
+// 10-planning, "Memory"). Kinds take turns, spatial layers first, and the first
+// n_k of a kind are recomputed. With held(k, m) the sum of kept_k or layer_k of
+// the first m layers of kind k and of all that stand before the last of them:
 //   grad_k = max(backward_k, c > 1 ? c gathered : 0)
 //   most   = the largest of
-//              held + head                       when backward begins
-//              held + grad_k, if n_k < L_k       in the backward of a layer
-//              held - (L_k - n_k) layer_k + layer_k + grad_k, if n_k > 0
+//              held by all + head                   when backward begins
+//              held(k, L_k) + grad_k, if n_k < L_k  at the last layer
+//              held(k, n_k) + layer_k + grad_k, if n_k > 0
 // The last is the backward of the last recomputed layer of a kind, which runs
-// again when those after it are gone. In which order the kinds stand is left
-// open: all of the other kind counts as held then.
+// again when those after it are gone.
 struct MemoryModel {
   int64_t tokens_per_rank = 0;
   // Of a rank, free for activations: after states, buffers and safety margin.

@@ -151,15 +151,34 @@ TEST(MemoryModelTest, KindsOfLayerHaveBytesAndRecomputeOfTheirOwn) {
   request.memory.spatial = {100, 10, 20};
   request.memory.temporal = {50, 5, 8};
   request.memory.head_bytes_per_token = 1;
-  // Three spatial and two temporal layers.
+  // Spatial, temporal, spatial, temporal, spatial.
   EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 0), 1), 400 + 20);
   EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 0), 1), 30 + 100 + 100 + 20);
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 2), 1), 300 + 10 + 50 + 8);
   EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 2), 1), 30 + 10 + 100 + 20);
-  // One spatial layer is whole: it is gone when another runs again, but not
-  // before a temporal one does, as their order is left open.
+  // The last spatial layer is whole: in its own backward the most is held, and
+  // when another runs again it is gone.
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 2), 1), 310 + 20);
   EXPECT_EQ(BytesPerToken(request, LayerCounts(2, 0), 1), 120 + 100 + 20);
-  EXPECT_EQ(BytesPerToken(request, LayerCounts(2, 2), 1), 130 + 50 + 8);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(2, 2), 1), 130 + 20);
+}
+
+// As the trainer's models have them.
+TEST(MemoryModelTest, ALayerThatRunsAgainStandsBesideThoseBeforeItAlone) {
+  PlanRequest request = Video();
+  request.model.temporal_layers = 3;
+  request.memory = {};
+  request.memory.activation_bytes = 1'000'000;
+  request.memory.spatial = {100, 10, 20};
+  request.memory.temporal = {50, 5, 8};
+  // Without the third temporal layer, which has been backward.
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 0), 1), 30 + 100 + 100 + 20);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 2), 1), 30 + 10 + 100 + 20);
+  // With it, because it runs again first.
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(0, 3), 1), 300 + 15 + 50 + 8);
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(3, 3), 1), 30 + 10 + 100 + 20);
+  // Kinds of which one has more layers: the others follow by themselves.
+  request.model.temporal_layers = 5;
+  EXPECT_EQ(BytesPerToken(request, LayerCounts(1, 4), 1), 210 + 20 + 50 + 8);
 }
 
 TEST(MemoryModelTest, StatesFollowTheirLayout) {

@@ -180,26 +180,42 @@ Wide CollectiveNs(const PlanRequest& request, const MicroBatch& batch,
   return total;
 }
 
-// One forward and backward, layer by layer in the order of `kinds`, of which
-// the first layers of each are recomputed: the most that is held at once.
-Wide PeakOfPass(const std::vector<Kind>& kinds, Wide head, Wide gathered) {
-  Wide held = 0;
-  for (const Kind& kind : kinds) {
-    for (int layer = 0; layer < kind.layers; ++layer) {
-      held += layer < kind.redone ? kind.memory.kept_bytes_per_token
-                                  : kind.memory.layer_bytes_per_token;
+// One layer of the forward pass.
+struct Standing {
+  LayerMemory memory;
+  bool again = false;  // in backward
+};
+
+// In the order of the forward pass: kinds take turns as long as they have
+// layers, and the first of each are recomputed.
+std::vector<Standing> LayersInOrder(const std::vector<Kind>& kinds) {
+  std::vector<Standing> layers;
+  bool more = true;
+  for (int turn = 0; more; ++turn) {
+    more = false;
+    for (const Kind& kind : kinds) {
+      if (turn >= kind.layers) continue;
+      layers.push_back({kind.memory, turn < kind.redone});
+      more = true;
     }
   }
+  return layers;
+}
+
+// One forward and backward: the most that is held at once.
+Wide PeakOfPass(const std::vector<Standing>& layers, Wide head, Wide gathered) {
+  Wide held = 0;
+  for (const Standing& layer : layers) {
+    held += layer.again ? layer.memory.kept_bytes_per_token
+                        : layer.memory.layer_bytes_per_token;
+  }
   Wide most = held + head;
-  for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) {
-    const Wide whole = kind->memory.layer_bytes_per_token;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    const Wide whole = layer->memory.layer_bytes_per_token;
     const Wide gradients =
-        std::max(Wide{kind->memory.backward_bytes_per_token}, gathered);
-    for (int layer = kind->layers - 1; layer >= 0; --layer) {
-      const bool again = layer < kind->redone;
-      most = std::max(most, held + (again ? whole : 0) + gradients);
-      held -= again ? kind->memory.kept_bytes_per_token : whole;
-    }
+        std::max(Wide{layer->memory.backward_bytes_per_token}, gathered);
+    most = std::max(most, held + (layer->again ? whole : 0) + gradients);
+    held -= layer->again ? layer->memory.kept_bytes_per_token : whole;
   }
   return most;
 }
@@ -276,15 +292,8 @@ Wide BytesPerTokenOf(const PlanRequest& request, const MicroBatch& batch) {
       sharing.gather > 1
           ? Wide{memory.gathered_bytes_per_token} * sharing.gather
           : 0;
-  std::vector<Kind> kinds = KindsOf(request, batch);
-  Wide most = 1;
-  // Whichever kind's layers stand last is the first that backward comes to.
-  for (size_t turn = 0; turn < kinds.size(); ++turn) {
-    most = std::max(most,
-                    PeakOfPass(kinds, memory.head_bytes_per_token, gathered));
-    std::rotate(kinds.begin(), kinds.begin() + 1, kinds.end());
-  }
-  return most;
+  return std::max<Wide>(1, PeakOfPass(LayersInOrder(KindsOf(request, batch)),
+                                      memory.head_bytes_per_token, gathered));
 }
 
 Wide BytesOf(const PlanRequest& request, const MicroBatch& batch) {

@@ -24,7 +24,7 @@ CHECKS = [
     ("generated.sh", 60, ""),
     ("clang.sh", 900, ""),
     ("fuzz.sh", 600, ""),
-    ("cuda.sh", 600, "fetches 200 MB where there is no CUDA toolkit"),
+    ("cuda.sh", 600, ""),
     ("asan.sh", 1800, "half an hour; run by hand so far"),
     ("tsan.sh", 900, "needs abseil's source package; run by hand so far"),
     ("asan_torch.sh", 1200, "has not yet been run to its end"),

@@ -1,21 +1,27 @@
 """Figures of policies that ran the same steps several times, and who won.
 
-A neighbour on a shared machine slows some steps of some runs, and speeds up
-none. So of each step the run counts that took least, by the time that is
-judged. How far that figure moves when any one repeat is left out is its noise.
+A shared machine slows some steps of some runs for a while, and speeds others
+up. So of each step the median of the runs counts, by the time that is judged.
+`noise` is how far that figure would move if the runs were drawn again: the
+bootstrap's 95 % interval, half its width (B. Efron, R. Tibshirani, An
+Introduction to the Bootstrap, 1993, chapter 13).
 """
 
+import random
 import statistics
 
 # Of `even`, by CPU seconds.
 LARGEST_IDLE_SHARE = 0.03
 # Above it a run says nothing about a few per cent.
 LARGEST_NOISE = 0.05
+DRAWS = 1000  # of the bootstrap
+COVERED = 0.95
 
 
-def least_of(repeats, key):
-    """The steps of `repeats`, each as the repeat had it whose `key` is least."""
-    return [min(same, key=lambda step: step[key])
+def median_of(repeats, key):
+    """The steps of `repeats`, each as the repeat had it whose `key` is the
+    median (of an even number, the lower of the middle two)."""
+    return [sorted(same, key=lambda step: step[key])[(len(same) - 1) // 2]
             for same in zip(*repeats, strict=True)]
 
 
@@ -25,12 +31,17 @@ def rate(steps, key):
 
 
 def noise_of(repeats, key):
-    """Largest relative change of the rate when one repeat is left out."""
+    """Half of the relative interval that holds the rate, of repeats drawn again
+    with replacement. The same repeats give the same noise."""
     if len(repeats) < 2:
         return float("inf")
-    whole = rate(least_of(repeats, key), key)
-    return max(abs(rate(least_of(repeats[:i] + repeats[i + 1:], key), key) /
-                   whole - 1) for i in range(len(repeats)))
+    draw = random.Random(1)
+    rates = sorted(
+        rate(median_of(draw.choices(repeats, k=len(repeats)), key), key)
+        for _ in range(DRAWS))
+    cut = round(DRAWS * (1 - COVERED) / 2)
+    return ((rates[-1 - cut] - rates[cut]) / 2 /
+            rate(median_of(repeats, key), key))
 
 
 def idle_share(steps):

@@ -10,9 +10,10 @@ this machine's loopback: those rows say EMULATED, and compare only among
 themselves.
 
 Rates are by the wall clock, and by CPU: tokens over the CPU seconds of the
-slowest rank. Of each step the least of the repeats counts; `noise` is how far
-that moves without one of them (judge.py). Checks are on CPU seconds, of the
-emulated rows on the wall clock.
+slowest rank. Of each step the median of the repeats counts; `noise` is how far
+that would move if they ran again (judge.py). Checks are on CPU seconds, of the
+emulated rows on the wall clock. Each run leaves its summary; --judge-only judges
+those that are there.
 """
 
 import argparse
@@ -79,7 +80,8 @@ class Bench:
             self.runner.environment = {
                 **os.environ, "EVENSTEP_TRAINER_EMULATED_LINK": link}
         # Each step trains on samples that no other step has.
-        self.make_data(SAMPLES * steps)
+        if not options.judge_only:
+            self.make_data(SAMPLES * steps)
 
     def make_data(self, count):
         lengths = corpus.draw_lengths(self.options.bin, LAW, count,
@@ -98,6 +100,10 @@ class Bench:
                        stdout=subprocess.DEVNULL)
 
     def run(self, policies):
+        if self.options.judge_only:
+            return [self.runner.read(policy, SAMPLES, repeat + 1)
+                    for repeat in range(self.options.repeats)
+                    for policy in policies]
         self.measure_costs()
         runs = []
         for repeat in range(self.options.repeats):
@@ -132,7 +138,7 @@ class VideoBench(Bench):
 
 def row_of(bench, policy, runs):
     repeats = [run.measured_steps() for run in runs]
-    steps = judge.least_of(repeats, bench.judged_by)
+    steps = judge.median_of(repeats, bench.judged_by)
     wall = sum(s["step_seconds"] for s in steps)
     slowest = sum(s["slowest_cpu_seconds"] for s in steps)
     tokens = sum(s["trained_tokens"] for s in steps)
@@ -253,6 +259,8 @@ def parse_options():
     parser.add_argument("--steps", type=int, default=6,
                         help="steps of a run, after two that warm up")
     parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--judge-only", action="store_true",
+                        help="run nothing; judge what --work has")
     parser.add_argument("--only", choices=PARTS, action="append",
                         help="only this part; may be repeated")
     parser.add_argument("--set", action="append", default=[], dest="settings",

@@ -38,6 +38,10 @@ class Run:
         return self.steps[WARM_UP_STEPS:]
 
 
+def name_of(policy, samples, repeat):
+    return f"{policy}-{samples}-{repeat}"
+
+
 class Demo:
 
     def __init__(self, bin_dir, out, settings, job=HERE / "job.yaml"):
@@ -62,7 +66,13 @@ class Demo:
                               env=self.environment)
         if done.returncode != 0:
             raise SystemExit(f"demo: {name} ended with {done.returncode}")
-        return json.loads((folder / "summary.json").read_text())
+        return self.summary_of(name)
+
+    def summary_of(self, name):
+        path = self.out / name / "summary.json"
+        if not path.exists():
+            raise SystemExit(f"demo: {path} is not there: no such run")
+        return json.loads(path.read_text())
 
     def measure_costs(self):
         self.say("measuring costs once, for all runs")
@@ -78,11 +88,15 @@ class Demo:
 
     def run(self, policy, samples, repeat, arguments):
         self.say(f"{policy}, {samples} documents a step, run {repeat}")
-        name = f"{policy}-{samples}-{repeat}"
-        summary = self.local(name, "--policy", policy, "--costs", self.costs,
-                             "--set", f"batch.samples={samples}",
-                             *arguments)
+        summary = self.local(name_of(policy, samples, repeat), "--policy",
+                             policy, "--costs", self.costs, "--set",
+                             f"batch.samples={samples}", *arguments)
         return Run(policy, samples, summary)
+
+    def read(self, policy, samples, repeat):
+        """A run that is there."""
+        name = name_of(policy, samples, repeat)
+        return Run(policy, samples, self.summary_of(name))
 
     def run_there_and_back(self, policies, samples, *arguments):
         return [self.run(policy, samples, repeat, arguments)

@@ -24,19 +24,28 @@ class JudgeTest(unittest.TestCase):
 
     key = "slowest_cpu_seconds"
 
-    def test_of_each_step_the_least_counts(self):
-        repeats = [[step(1), step(3)], [step(2), step(2)]]
-        least = judge.least_of(repeats, self.key)
-        self.assertEqual([s[self.key] for s in least], [1, 2])
-        self.assertAlmostEqual(judge.rate(least, self.key), 200 / 3)
+    def test_of_each_step_the_median_counts(self):
+        repeats = [[step(1), step(9)], [step(2), step(2)], [step(9), step(1)]]
+        middle = judge.median_of(repeats, self.key)
+        self.assertEqual([s[self.key] for s in middle], [2, 2])
+        self.assertAlmostEqual(judge.rate(middle, self.key), 50)
+        lower = judge.median_of(repeats[:2], self.key)
+        self.assertEqual([s[self.key] for s in lower], [1, 2])
 
-    def test_noise_is_what_one_repeat_can_change(self):
-        same = [[step(1), step(1)]] * 3
-        self.assertEqual(judge.noise_of(same, self.key), 0)
-        # 1 + 1 without the first, 1 + 2 without the second or third.
-        uneven = [[step(1), step(2)], [step(2), step(1)], [step(2), step(1)]]
-        self.assertAlmostEqual(judge.noise_of(uneven, self.key), 1 / 3)
-        self.assertEqual(judge.noise_of(same[:1], self.key), float("inf"))
+    def test_one_lucky_run_moves_nothing(self):
+        runs = [[step(10)], [step(10)], [step(10)], [step(5)]]
+        self.assertEqual(judge.rate(judge.median_of(runs, self.key), self.key),
+                         10)
+
+    def test_noise_grows_with_the_spread_of_the_runs(self):
+        def noise(*seconds):
+            return judge.noise_of([[step(s)] for s in seconds], self.key)
+
+        self.assertEqual(noise(3, 3, 3), 0)
+        self.assertEqual(noise(3), float("inf"))
+        self.assertGreater(noise(9, 10, 10, 11), 0.05)
+        self.assertLess(noise(9.9, 10, 10, 10.1), 0.02)
+        self.assertEqual(noise(9, 10, 11), noise(9, 10, 11))
 
     def test_idle_share_is_of_the_slowest_rank(self):
         self.assertAlmostEqual(judge.idle_share([step(2, 1), step(2, 2)]), 0.25)

@@ -255,7 +255,7 @@ def parse_options():
                         help="folder of the runs")
     parser.add_argument("--out", type=pathlib.Path, required=True,
                         help="where the rows go, as JSON")
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--steps", type=int, default=6,
                         help="steps of a run, after two that warm up")
     parser.add_argument("--policies", nargs="+", default=POLICIES)

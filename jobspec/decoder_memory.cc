@@ -19,6 +19,10 @@ int DecoderMlpWidth(int width) {
   return (exact + 31) / 32 * 32;
 }
 
+int MlpWidthOf(const ModelSpec& model) {
+  return model.mlp_width > 0 ? model.mlp_width : DecoderMlpWidth(model.width);
+}
+
 planner::MemoryModel DecoderMemory(const ModelSpec& model,
                                    Precision precision) {
   const int64_t element = BytesPerElement(precision);
@@ -27,8 +31,7 @@ planner::MemoryModel DecoderMemory(const ModelSpec& model,
   const int64_t width = model.width;
   const int64_t head_dim = width / model.heads;
   const int64_t keys = model.kv_heads * head_dim;
-  const int64_t mlp =
-      model.mlp_width > 0 ? model.mlp_width : DecoderMlpWidth(model.width);
+  const int64_t mlp = MlpWidthOf(model);
   planner::MemoryModel memory;
   memory.layer_bytes_per_token =
       element * (7 * width + 2 * keys + 4 * mlp) + exact * (model.heads + 2);

@@ -23,6 +23,8 @@ int64_t BytesPerElement(Precision precision);
 
 // Of gate and up: 8/3 of the width, rounded up to a multiple of 32.
 int DecoderMlpWidth(int width);
+// Of a text model: its own, or that one.
+int MlpWidthOf(const ModelSpec& model);
 
 // Bytes by token of everything but tokens_per_rank and activation_bytes.
 planner::MemoryModel DecoderMemory(const ModelSpec& model, Precision precision);

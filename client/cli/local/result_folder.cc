@@ -15,15 +15,16 @@
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "client/cli/local/run_summary.h"
+#include "jobspec/llama_config.h"
 
 namespace evenstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
+using jobspec::kConfigName;
+
 constexpr char kPrefix[] = "evenstep-local-";
-// Beside the weights of a text model.
-constexpr char kConfigName[] = "config.json";
 // Locked while the run lives, whatever ends it.
 constexpr char kLockName[] = "/owner";
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "jobspec/weights_model.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/load_weights.h"
 #include "worker/trainer/model/catch_torch.h"
@@ -185,7 +186,7 @@ ClipMeasureOptions ToClipMeasureOptions(const jobspec::JobSpec& spec) {
 absl::Status BeginWithGivenWeights(const jobspec::ModelSpec& spec,
                                    const Model& model) {
   if (spec.weights.empty()) return absl::OkStatus();
-  EVENSTEP_RETURN_IF_ERROR(CheckModelOfWeights(spec.weights, spec));
+  EVENSTEP_RETURN_IF_ERROR(jobspec::CheckModelOfWeights(spec.weights, spec));
   EVENSTEP_RETURN_IF_ERROR(LoadWeights(spec.weights, model.parameters()));
   Log(LogLevel::kInfo, "weights_loaded", {{"path", spec.weights}});
   return absl::OkStatus();

@@ -3,9 +3,10 @@
 
 // Weights from a file into a model: those that a job begins with
 // (`model.weights`), and those of a model that is used after training. Written
-// by a job (weights.h) or by Hugging Face's Llama. Everything is checked before
-// the first value is read; values are read tensor by tensor, so the file need
-// not fit into memory beside the model. No state.
+// by a job (weights.h) or by Hugging Face's Llama; jobspec/weights_model.h says
+// of which model they are. Every tensor is checked before the first value is
+// read; values are read tensor by tensor, so the file need not fit into memory
+// beside the model. No state.
 //
 // A parameter's values stand under its own name; where that begins with
 // "model." also without it, as Hugging Face saves a model without its head. A
@@ -18,13 +19,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/safetensors.h"
-#include "jobspec/job_spec.h"
 #include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
-
-// What a configuration of Hugging Face's Llama means that has no epsilon.
-inline constexpr double kLlamaEpsilon = 1e-6;
 
 // FAILED_PRECONDITION: the file has no such tensor, or of another shape (with
 // both).
@@ -38,14 +35,6 @@ absl::Status CheckTensor(const data::SafetensorsHeader& header,
 // not of the model; no parameter has changed then.
 absl::Status LoadWeights(const std::string& path,
                          const std::vector<NamedParameter>& parameters);
-
-// What shapes do not show: FAILED_PRECONDITION with both values if the file's
-// metadata are of a model of another name, kind or attention than `model`, or
-// if they or a config.json beside it have other heads, epsilon or rotary angles
-// or something that it has not. Of a model with a name, which is no Llama, the
-// name, the kind and the heads count.
-absl::Status CheckModelOfWeights(const std::string& path,
-                                 const jobspec::ModelSpec& model);
 
 // Of all values, in order: equal on two ranks if they begin with the same.
 uint64_t WeightsKey(const std::vector<NamedParameter>& parameters);

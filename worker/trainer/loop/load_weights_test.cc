@@ -13,11 +13,13 @@
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "jobspec/weights_model.h"
 #include "worker/trainer/model/decoder.h"
 
 namespace evenstep::trainer {
 namespace {
 
+using jobspec::CheckModelOfWeights;
 using ::testing::HasSubstr;
 
 DecoderConfig Config(uint64_t seed) {

@@ -21,11 +21,6 @@ namespace {
 using data::SafetensorsMetadata;
 using data::TensorBytes;
 
-int MlpWidthOf(const jobspec::ModelSpec& model) {
-  return model.mlp_width > 0 ? model.mlp_width
-                             : jobspec::DecoderMlpWidth(model.width);
-}
-
 SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
                                  int64_t steps_done) {
   const jobspec::ModelSpec& model = setup.spec.model;
@@ -45,7 +40,8 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
   } else {
     metadata["evenstep.model.kv_heads"] = absl::StrCat(model.kv_heads);
     metadata["evenstep.model.vocab"] = absl::StrCat(model.vocab);
-    metadata["evenstep.model.mlp_width"] = absl::StrCat(MlpWidthOf(model));
+    metadata["evenstep.model.mlp_width"] =
+        absl::StrCat(jobspec::MlpWidthOf(model));
     metadata["evenstep.model.rope_theta"] = FormatValue(model.rope_theta);
     metadata["evenstep.model.norm_epsilon"] = FormatValue(model.norm_epsilon);
     metadata["evenstep.model.attention"] =
@@ -106,7 +102,7 @@ absl::Status WriteLlamaConfig(const std::string& path,
       {"model_type", "llama"},
       {"vocab_size", model.vocab},
       {"hidden_size", model.width},
-      {"intermediate_size", MlpWidthOf(model)},
+      {"intermediate_size", jobspec::MlpWidthOf(model)},
       {"num_hidden_layers", model.layers},
       {"num_attention_heads", model.heads},
       {"num_key_value_heads", model.kv_heads},

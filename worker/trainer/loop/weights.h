@@ -12,13 +12,14 @@
 
 #include "absl/status/status.h"
 #include "data/safetensors.h"
+#include "jobspec/llama_config.h"
 #include "worker/trainer/loop/trainer_setup.h"
 #include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
 using data::kWeightsName;
-inline constexpr char kConfigName[] = "config.json";
+using jobspec::kConfigName;
 
 // Whole or absent; the parameters stay as they are.
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,

@@ -1,0 +1,162 @@
+#include "jobspec/llama_config.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace evenstep::jobspec {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMaxConfigBytes = 1 << 20;
+
+// Values are quoted in messages, which takes stack for each level.
+absl::Status ParseObject(absl::string_view text, Json* config) {
+  bool too_deep = false;
+  const auto note_depth = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > kMaxConfigDepth;
+    return !too_deep;
+  };
+  *config = Json::parse(text.begin(), text.end(), note_depth,
+                        /*allow_exceptions=*/false);
+  if (too_deep) {
+    return absl::DataLossError(
+        absl::StrCat("config.json beside it is nested more than ",
+                     kMaxConfigDepth, " deep"));
+  }
+  if (config->is_object()) return absl::OkStatus();
+  return absl::DataLossError("config.json beside it is no JSON object");
+}
+
+// The value of a key, if it is there and not null.
+const Json* FindIn(const Json& config, const char* key) {
+  const auto found = config.find(key);
+  return found == config.end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::Status NoCount(const char* key, const Json* found) {
+  return absl::FailedPreconditionError(
+      found == nullptr ? absl::StrCat("config.json: ", key, " is missing")
+                       : absl::StrCat("config.json: ", key,
+                                      " is no count: ", found->dump()));
+}
+
+absl::Status ReadCount(const Json& config, const char* key, int* value) {
+  const Json* const found = FindIn(config, key);
+  constexpr uint64_t kMost = std::numeric_limits<int>::max();
+  if (found == nullptr || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > kMost) {
+    return NoCount(key, found);
+  }
+  *value = found->get<int>();
+  return absl::OkStatus();
+}
+
+absl::Status ReadNumberIfThere(const Json& config, const char* key,
+                               double* value) {
+  const Json* const found = FindIn(config, key);
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_number()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("config.json: ", key, " is no number: ", found->dump()));
+  }
+  *value = found->get<double>();
+  return absl::OkStatus();
+}
+
+// A key that, if it is there, must be this.
+absl::Status CheckKey(const Json& config, const char* key, const Json& ours) {
+  const Json* const found = FindIn(config, key);
+  if (found == nullptr || *found == ours) return absl::OkStatus();
+  return ModelDiffers(absl::StrCat("config.json: ", key), found->dump(),
+                      ours.dump());
+}
+
+// Of older and of newer files.
+absl::Status CheckRope(const Json& config, const ModelSpec& model) {
+  for (const char* const name : {"rope_scaling", "rope_parameters"}) {
+    const Json* const rope = FindIn(config, name);
+    if (rope == nullptr || !rope->is_object()) continue;
+    EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "rope_theta", model.rope_theta));
+    EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "rope_type", "default"));
+    EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "type", "default"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ModelDiffers(absl::string_view what, absl::string_view theirs,
+                          absl::string_view ours) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " is ", theirs, ", the job's model has ", ours));
+}
+
+absl::StatusOr<std::string> ReadConfigBeside(const std::string& weights_file) {
+  const auto path =
+      std::filesystem::path(weights_file).parent_path() / kConfigName;
+  return ReadWholeFile(path.string(), kMaxConfigBytes);
+}
+
+absl::StatusOr<ModelSpec> ParseLlamaConfig(absl::string_view text) {
+  Json config;
+  EVENSTEP_RETURN_IF_ERROR(ParseObject(text, &config));
+  ModelSpec spec;
+  for (const auto& [key, count] : {std::pair("num_hidden_layers", &spec.layers),
+                                   {"hidden_size", &spec.width},
+                                   {"num_attention_heads", &spec.heads},
+                                   {"vocab_size", &spec.vocab},
+                                   {"intermediate_size", &spec.mlp_width}}) {
+    EVENSTEP_RETURN_IF_ERROR(ReadCount(config, key, count));
+  }
+  spec.kv_heads = spec.heads;
+  if (FindIn(config, "num_key_value_heads") != nullptr) {
+    EVENSTEP_RETURN_IF_ERROR(
+        ReadCount(config, "num_key_value_heads", &spec.kv_heads));
+  }
+  spec.norm_epsilon = kLlamaEpsilon;
+  EVENSTEP_RETURN_IF_ERROR(
+      ReadNumberIfThere(config, "rms_norm_eps", &spec.norm_epsilon));
+  EVENSTEP_RETURN_IF_ERROR(
+      ReadNumberIfThere(config, "rope_theta", &spec.rope_theta));
+  const Json* const rope = FindIn(config, "rope_parameters");
+  if (rope != nullptr && rope->is_object()) {
+    EVENSTEP_RETURN_IF_ERROR(
+        ReadNumberIfThere(*rope, "rope_theta", &spec.rope_theta));
+  }
+  return spec;
+}
+
+absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model) {
+  Json config;
+  EVENSTEP_RETURN_IF_ERROR(ParseObject(text, &config));
+  const std::pair<const char*, Json> keys[] = {
+      {"model_type", "llama"},
+      {"num_attention_heads", model.heads},
+      {"num_key_value_heads", model.kv_heads},
+      {"rms_norm_eps", model.norm_epsilon},
+      {"rope_theta", model.rope_theta},
+      {"hidden_act", "silu"},
+      {"attention_bias", false},
+      {"mlp_bias", false}};
+  for (const auto& [key, ours] : keys) {
+    EVENSTEP_RETURN_IF_ERROR(CheckKey(config, key, ours));
+  }
+  EVENSTEP_RETURN_IF_ERROR(CheckRope(config, model));
+  if (FindIn(config, "rms_norm_eps") != nullptr ||
+      model.norm_epsilon == kLlamaEpsilon) {
+    return absl::OkStatus();
+  }
+  return ModelDiffers("config.json: rms_norm_eps, which is not there,",
+                      absl::StrCat(kLlamaEpsilon),
+                      absl::StrCat(model.norm_epsilon));
+}
+
+}  // namespace evenstep::jobspec

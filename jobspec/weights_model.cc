@@ -1,0 +1,161 @@
+#include "jobspec/weights_model.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse_value.h"
+#include "base/status_macros.h"
+#include "jobspec/llama_config.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+constexpr char kModelPrefix[] = "evenstep.model.";
+
+absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
+                             const std::string& key) {
+  const auto found = file.metadata.find(key);
+  int value = 0;
+  if (found != file.metadata.end() && absl::SimpleAtoi(found->second, &value) &&
+      value > 0) {
+    return value;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the metadata have no ", key, ": the weights are of no video model"));
+}
+
+// What a job's file says of itself.
+absl::StatusOr<ModelSpec> SpecOf(const data::SafetensorsMetadata& metadata) {
+  ModelSpec spec;
+  const auto value = [&](const char* key, auto* target) -> absl::Status {
+    const auto found = metadata.find(absl::StrCat(kModelPrefix, key));
+    if (found == metadata.end()) return absl::OkStatus();  // of an older job
+    return ParseValue(found->second, target);
+  };
+  EVENSTEP_RETURN_IF_ERROR(value("layers", &spec.layers));
+  EVENSTEP_RETURN_IF_ERROR(value("width", &spec.width));
+  EVENSTEP_RETURN_IF_ERROR(value("heads", &spec.heads));
+  EVENSTEP_RETURN_IF_ERROR(value("kv_heads", &spec.kv_heads));
+  EVENSTEP_RETURN_IF_ERROR(value("vocab", &spec.vocab));
+  EVENSTEP_RETURN_IF_ERROR(value("mlp_width", &spec.mlp_width));
+  EVENSTEP_RETURN_IF_ERROR(value("rope_theta", &spec.rope_theta));
+  EVENSTEP_RETURN_IF_ERROR(value("norm_epsilon", &spec.norm_epsilon));
+  const auto attention = metadata.find("evenstep.model.attention");
+  if (attention == metadata.end()) return spec;
+  EVENSTEP_RETURN_IF_ERROR(ParseAttention(attention->second, &spec.attention));
+  return spec;
+}
+
+// What a job says of its model in words; others say nothing.
+absl::Status CheckWords(const data::SafetensorsMetadata& metadata,
+                        const ModelSpec& model) {
+  const auto word = [&](const char* key, absl::string_view usual,
+                        absl::string_view ours) {
+    const auto found = metadata.find(key);
+    const absl::string_view theirs =
+        found == metadata.end() ? usual : absl::string_view(found->second);
+    return theirs == ours ? absl::OkStatus() : ModelDiffers(key, theirs, ours);
+  };
+  constexpr char kNone[] = "none";
+  EVENSTEP_RETURN_IF_ERROR(
+      word("evenstep.model.name", kNone,
+           model.name.empty() ? kNone : absl::string_view(model.name)));
+  EVENSTEP_RETURN_IF_ERROR(word("evenstep.model.kind",
+                                ModelKindName(ModelKind::kText),
+                                ModelKindName(model.kind)));
+  if (model.is_video() || !model.name.empty()) return absl::OkStatus();
+  return word("evenstep.model.attention", AttentionName(model.attention),
+              AttentionName(model.attention));
+}
+
+absl::Status CheckMetadata(const data::SafetensorsMetadata& metadata,
+                           const ModelSpec& model) {
+  if (metadata.count("evenstep.model.layers") > 0) {
+    EVENSTEP_RETURN_IF_ERROR(CheckWords(metadata, model));
+  }
+  const auto number = [&](const char* key, double ours) {
+    const auto found = metadata.find(key);
+    double theirs = 0;
+    if (found == metadata.end() ||
+        (absl::SimpleAtod(found->second, &theirs) && theirs == ours)) {
+      return absl::OkStatus();
+    }
+    return ModelDiffers(key, found->second, absl::StrCat(ours));
+  };
+  EVENSTEP_RETURN_IF_ERROR(number("evenstep.model.heads", model.heads));
+  if (model.is_video()) return number("evenstep.model.patch", model.patch);
+  EVENSTEP_RETURN_IF_ERROR(number("evenstep.model.kv_heads", model.kv_heads));
+  // A model with a name does as it likes.
+  if (!model.name.empty()) return absl::OkStatus();
+  EVENSTEP_RETURN_IF_ERROR(
+      number("evenstep.model.rope_theta", model.rope_theta));
+  return number("evenstep.model.norm_epsilon", model.norm_epsilon);
+}
+
+absl::Status CheckBoth(const std::string& file, const ModelSpec& model) {
+  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
+                            data::ReadSafetensorsHeader(file));
+  EVENSTEP_RETURN_IF_ERROR(CheckMetadata(header.metadata, model));
+  if (model.is_video() || !model.name.empty()) return absl::OkStatus();
+  const auto config = ReadConfigBeside(file);
+  if (absl::IsNotFound(config.status())) return absl::OkStatus();
+  EVENSTEP_RETURN_IF_ERROR(config.status());
+  return CheckLlamaConfig(*config, model);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> TextModelOfWeights(
+    const std::string& file, const data::SafetensorsHeader& header) {
+  const auto name = header.metadata.find("evenstep.model.name");
+  if (name != header.metadata.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the weights are of '", name->second,
+        "', a model that its trainer was built with; this trainer has its own "
+        "models alone"));
+  }
+  if (header.metadata.count("evenstep.model.layers") > 0) {
+    return SpecOf(header.metadata);
+  }
+  const auto config = ReadConfigBeside(file);
+  if (absl::IsNotFound(config.status())) {
+    return absl::FailedPreconditionError(
+        "neither its metadata nor a config.json beside it says what the model "
+        "is");
+  }
+  EVENSTEP_RETURN_IF_ERROR(config.status());
+  return ParseLlamaConfig(*config);
+}
+
+absl::StatusOr<ModelSpec> VideoModelOfWeights(
+    const data::SafetensorsHeader& header) {
+  ModelSpec spec;
+  spec.kind = ModelKind::kVideo;
+  for (const auto& [key, value] :
+       {std::pair("evenstep.model.channels", &spec.channels),
+        {"evenstep.model.patch", &spec.patch},
+        {"evenstep.model.layers", &spec.layers},
+        {"evenstep.model.width", &spec.width},
+        {"evenstep.model.heads", &spec.heads}}) {
+    EVENSTEP_ASSIGN_OR_RETURN(*value, NumberIn(header, key));
+  }
+  spec.kv_heads = spec.heads;
+  return spec;
+}
+
+absl::Status CheckModelOfWeights(const std::string& path,
+                                 const ModelSpec& model) {
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
+  return WithPath(CheckBoth(file, model), file);
+}
+
+absl::Status WithPath(const absl::Status& status, absl::string_view path) {
+  if (status.ok() || absl::StrContains(status.message(), path)) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace evenstep::jobspec

@@ -11,6 +11,7 @@
 #include "jobspec/rules.h"
 #include "jobspec/weights_model.h"
 #include "worker/trainer/loop/load_weights.h"
+#include "worker/trainer/loop/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {
@@ -60,11 +61,7 @@ absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
   LoadedVideoModel loaded;
   loaded.channels = spec.channels;
   loaded.patch = spec.patch;
-  DiffusionTransformerConfig config;
-  config.layers = spec.layers;
-  config.width = spec.width;
-  config.heads = spec.heads;
-  config.channels = spec.channels * spec.patch * spec.patch;
+  DiffusionTransformerConfig config = ToDiffusionTransformerConfig(spec);
   const auto seed = file.metadata.find("evenstep.seed");
   if (seed == file.metadata.end() ||
       !absl::SimpleAtoi(seed->second, &config.seed)) {
@@ -82,26 +79,6 @@ absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
       given->second, "; sample from those"));
 }
 
-DecoderConfig ToConfig(const jobspec::ModelSpec& spec,
-                       const data::SafetensorsHeader& header) {
-  DecoderConfig config;
-  config.layers = spec.layers;
-  config.width = spec.width;
-  config.heads = spec.heads;
-  config.kv_heads = spec.kv_heads;
-  config.vocab = spec.vocab;
-  config.mlp_width = spec.mlp_width;
-  config.rope_theta = spec.rope_theta;
-  config.norm_epsilon = spec.norm_epsilon;
-  if (spec.attention == jobspec::Attention::kFull) {
-    config.attention = AttentionMask::kFull;
-  }
-  if (!header.places.empty() && header.places.front().dtype == "F64") {
-    config.dtype = at::kDouble;
-  }
-  return config;
-}
-
 absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file) {
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
@@ -109,8 +86,12 @@ absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file) {
                             jobspec::TextModelOfWeights(file, header));
   EVENSTEP_RETURN_IF_ERROR(CheckTextSizes(spec, header));
   EVENSTEP_RETURN_IF_ERROR(jobspec::CheckModelOfWeights(file, spec));
+  DecoderConfig config = ToDecoderConfig(spec);
+  if (!header.places.empty() && header.places.front().dtype == "F64") {
+    config.dtype = at::kDouble;
+  }
   LoadedTextModel loaded;
-  EVENSTEP_ASSIGN_OR_RETURN(loaded.model, MakeDecoder(ToConfig(spec, header)));
+  EVENSTEP_ASSIGN_OR_RETURN(loaded.model, MakeDecoder(config));
   EVENSTEP_RETURN_IF_ERROR(LoadWeights(file, loaded.model->parameters()));
   const auto tokenizer = header.metadata.find("evenstep.tokenizer");
   if (tokenizer != header.metadata.end()) loaded.tokenizer = tokenizer->second;

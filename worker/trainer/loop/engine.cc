@@ -10,6 +10,7 @@
 #include "jobspec/weights_model.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/load_weights.h"
+#include "worker/trainer/loop/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
@@ -30,40 +31,12 @@ at::ScalarType ToScalarType(jobspec::Precision precision) {
   return at::kFloat;
 }
 
-AttentionMask ToMask(jobspec::Attention attention) {
-  return attention == jobspec::Attention::kFull ? AttentionMask::kFull
-                                                : AttentionMask::kCausal;
-}
-
-DecoderConfig ToDecoderConfig(const TrainerSetup& setup) {
-  const jobspec::JobSpec& spec = setup.spec;
-  DecoderConfig config;
+// What is not of the model alone.
+template <typename Config>
+Config WithSetup(Config config, const TrainerSetup& setup) {
+  config.seed = setup.spec.seed;
+  config.dtype = ToScalarType(setup.spec.precision);
   config.device = setup.device;
-  config.layers = spec.model.layers;
-  config.width = spec.model.width;
-  config.heads = spec.model.heads;
-  config.kv_heads = spec.model.kv_heads;
-  config.vocab = spec.model.vocab;
-  config.mlp_width = spec.model.mlp_width;
-  config.rope_theta = spec.model.rope_theta;
-  config.norm_epsilon = spec.model.norm_epsilon;
-  config.seed = spec.seed;
-  config.attention = ToMask(spec.model.attention);
-  config.dtype = ToScalarType(spec.precision);
-  return config;
-}
-
-DiffusionTransformerConfig ToDiffusionTransformerConfig(
-    const TrainerSetup& setup) {
-  const jobspec::JobSpec& spec = setup.spec;
-  DiffusionTransformerConfig config;
-  config.device = setup.device;
-  config.layers = spec.model.layers;
-  config.width = spec.model.width;
-  config.heads = spec.model.heads;
-  config.channels = spec.model.patch * spec.model.patch * spec.model.channels;
-  config.seed = spec.seed;
-  config.dtype = ToScalarType(spec.precision);
   return config;
 }
 
@@ -77,27 +50,24 @@ ModelRequest ToModelRequest(const TrainerSetup& setup) {
   request.vocab = spec.model.vocab;
   request.max_length = spec.data.max_length;
   request.attention = ToMask(spec.model.attention);
-  if (spec.model.is_video()) {
-    request.patch_values =
-        spec.model.patch * spec.model.patch * spec.model.channels;
-  }
-  request.seed = spec.seed;
-  request.dtype = ToScalarType(spec.precision);
-  request.device = setup.device;
-  return request;
+  if (spec.model.is_video()) request.patch_values = PatchValues(spec.model);
+  return WithSetup(std::move(request), setup);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainerSetup& setup) {
-  const std::string& name = setup.spec.model.name;
+  const jobspec::ModelSpec& spec = setup.spec.model;
+  const std::string& name = spec.name;
   if (!name.empty()) {
     return MakeNamedModel(
         setup.models == nullptr ? NamedModels() : *setup.models, name,
         ToModelRequest(setup));
   }
-  if (!setup.spec.model.is_video()) return MakeDecoder(ToDecoderConfig(setup));
-  EVENSTEP_ASSIGN_OR_RETURN(
-      std::unique_ptr<Model> model,
-      MakeDiffusionTransformer(ToDiffusionTransformerConfig(setup)));
+  if (!spec.is_video()) {
+    return MakeDecoder(WithSetup(ToDecoderConfig(spec), setup));
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                            MakeDiffusionTransformer(WithSetup(
+                                ToDiffusionTransformerConfig(spec), setup)));
   return model;
 }
 
@@ -175,8 +145,7 @@ MeasureOptions ToMeasureOptions(const TrainerSetup& setup) {
 ClipMeasureOptions ToClipMeasureOptions(const jobspec::JobSpec& spec) {
   ClipMeasureOptions options;
   options.model = jobspec::ToModelShape(spec.model);
-  options.patch_values =
-      spec.model.patch * spec.model.patch * spec.model.channels;
+  options.patch_values = PatchValues(spec.model);
   options.tokens_per_rank = spec.memory.tokens_per_rank;
   options.recompute_layers = jobspec::ToRecomputeLayers(spec.memory);
   return options;

@@ -21,6 +21,7 @@
 #include "worker/trainer/comm/rendezvous_store.h"
 #include "worker/trainer/loop/engine.h"
 #include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/fit_costs.h"
@@ -99,8 +100,7 @@ data::SampleTokens SampleOf(const ProfileRun& run, const ProfilePoint& point,
                             int64_t id) {
   const jobspec::ModelSpec& model = run.spec.model;
   if (!model.is_video()) return MadeUpSample(point.lengths[id], model.vocab);
-  return MadeUpClip(point.shapes[id],
-                    int64_t{model.channels} * model.patch * model.patch);
+  return MadeUpClip(point.shapes[id], PatchValues(model));
 }
 
 absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,

@@ -1,0 +1,27 @@
+#ifndef EVENSTEP_WORKER_TRAINER_LOOP_MODEL_CONFIG_H_
+#define EVENSTEP_WORKER_TRAINER_LOOP_MODEL_CONFIG_H_
+
+// The trainer's own models as a job describes them. Called where a job's model
+// is made (engine.h), and where one is made again from its weights
+// (generate/load_model.h). Seed, dtype and device are the caller's. Pure.
+
+#include "jobspec/job_spec.h"
+#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/diffusion_transformer.h"
+
+namespace evenstep::trainer {
+
+AttentionMask ToMask(jobspec::Attention attention);
+
+// Of text.
+DecoderConfig ToDecoderConfig(const jobspec::ModelSpec& model);
+
+// Values of one patch.
+int PatchValues(const jobspec::ModelSpec& model);
+// Of video.
+DiffusionTransformerConfig ToDiffusionTransformerConfig(
+    const jobspec::ModelSpec& model);
+
+}  // namespace evenstep::trainer
+
+#endif  // EVENSTEP_WORKER_TRAINER_LOOP_MODEL_CONFIG_H_

@@ -1,18 +1,17 @@
 #include "worker/trainer/trainer_binary.h"
 
-#include <cstring>
-
 #include "worker/trainer/generate/generate_mode.h"
 #include "worker/trainer/loop/trainer_main.h"
+#include "worker/trainer/loop/trainer_mode.h"
 #include "worker/trainer/profile/profile_mode.h"
 
 namespace evenstep::trainer {
 
 int RunTrainerBinary(int argc, char** argv, const TrainerBinary& binary) {
-  if (AsksForProfile(argc, argv)) {
+  if (AsksForMode(kProfileWord, argc, argv)) {
     return ProfileMain(argc - 1, argv + 1, binary.device, &binary.models);
   }
-  if (argc > 1 && std::strcmp(argv[1], kGenerateWord) == 0) {
+  if (AsksForMode(kGenerateWord, argc, argv)) {
     return GenerateMain(argc - 1, argv + 1);
   }
   return TrainerMain(argc, argv, binary.device, &binary.models);

@@ -3,18 +3,16 @@
 #include <ATen/Parallel.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "worker/trainer/generate/animated_gif.h"
 #include "worker/trainer/generate/load_model.h"
 #include "worker/trainer/generate/sample_clip.h"
 #include "worker/trainer/generate/text_mode.h"
-#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/trainer_mode.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -135,13 +133,10 @@ int GenerateMain(int argc, char** argv) {
   AddClipFlags(&mode, &table);
   AddTextFlags(&mode.text, &table);
   table.AddCheck([&] { return Validate(mode); });
-  if (const std::optional<int> code = table.Run(argc, argv)) return *code;
-  SetUpLogging(LogLevel::kInfo, LogFormat::kText, "generate");
-  at::set_num_threads(1);
-  const absl::Status status = Generate(mode);
-  if (status.ok()) return kExitFinished;
-  Log(LogLevel::kError, "generate_failed", {{"reason", status}});
-  return kExitStartFailed;
+  return RunMode(kGenerateWord, &table, argc, argv, [&] {
+    at::set_num_threads(1);
+    return Generate(mode);
+  });
 }
 
 }  // namespace evenstep::trainer

@@ -3,25 +3,21 @@
 #include <signal.h>
 
 #include <cstdint>
-#include <cstring>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/config_table.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
-#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/loop/trainer_mode.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/run_profile.h"
 
 namespace evenstep::trainer {
 namespace {
 
-constexpr char kProfileWord[] = "profile";
 constexpr int64_t kMaxJobFileBytes = 1 << 20;
 constexpr int kMostRanks = 64;
 constexpr int kMostRepeats = 1000;
@@ -69,10 +65,6 @@ absl::Status Validate(const ProfileMode& mode) {
 
 }  // namespace
 
-bool AsksForProfile(int argc, char** argv) {
-  return argc > 1 && std::strcmp(argv[1], kProfileWord) == 0;
-}
-
 int ProfileMain(int argc, char** argv, const DeviceSupport* device,
                 const NamedModels* models) {
   ProfileMode mode;
@@ -88,14 +80,11 @@ int ProfileMain(int argc, char** argv, const DeviceSupport* device,
   table.Add("repeats", "EVENSTEP_PROFILE_REPEATS", &mode.repeats,
             "how often each point is timed");
   table.AddCheck([&] { return Validate(mode); });
-  if (const std::optional<int> code = table.Run(argc, argv)) return *code;
-  signal(SIGPIPE, SIG_IGN);
-  CountTensorBytes();
-  SetUpLogging(LogLevel::kInfo, LogFormat::kText, "profile");
-  const absl::Status status = MeasureAndWrite(mode, device, models);
-  if (status.ok()) return kExitFinished;
-  Log(LogLevel::kError, "profile_failed", {{"reason", status}});
-  return kExitStartFailed;
+  return RunMode(kProfileWord, &table, argc, argv, [&] {
+    signal(SIGPIPE, SIG_IGN);
+    CountTensorBytes();
+    return MeasureAndWrite(mode, device, models);
+  });
 }
 
 }  // namespace evenstep::trainer

@@ -9,8 +9,8 @@
 
 namespace evenstep::trainer {
 
-// Whether the first word of the command line asks for this mode.
-bool AsksForProfile(int argc, char** argv);
+// First word of the command line that asks for this mode.
+inline constexpr char kProfileWord[] = "profile";
 
 // `argv[0]` is that word; `device` is null for the CPU; it and `models` outlive
 // the call. Returns the exit code (loop/failure.h); a failure is logged.

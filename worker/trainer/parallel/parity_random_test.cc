@@ -8,17 +8,18 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/trainer/testing/drawn_plans.h"
 #include "worker/trainer/testing/expect_parity.h"
 
 namespace evenstep::trainer {
 namespace {
 
+using testing::Dice;
 using ::testing::IsSupersetOf;
 using testing::MustRun;
 using testing::ParityOptions;
@@ -31,22 +32,12 @@ constexpr uint64_t kSeeds = 32;
 constexpr int kSteps = 10;
 constexpr int kMostRanks = 8;
 
-class Draw {
+class Draw : public Dice {
  public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
+  using Dice::Dice;
 
-  int Below(int n) {
-    return static_cast<int>(random_() % static_cast<uint64_t>(n));
-  }
-  int OneOf(const std::vector<int>& values) {
-    return values[Below(static_cast<int>(values.size()))];
-  }
   // Mostly short; often 1 or 2.
   int64_t Length() { return Below(3) == 0 ? 1 + Below(2) : 1 + Below(24); }
-  // Of half the world and more as often as of any.
-  int Degree(int world) {
-    return Below(2) == 0 ? world - Below((world + 1) / 2) : 1 + Below(world);
-  }
 
   TestMicroBatch MicroBatch(const DecoderConfig& config, int world) {
     TestMicroBatch drawn;
@@ -62,9 +53,6 @@ class Draw {
     for (int64_t& length : drawn.lengths) length = Length();
     return drawn;
   }
-
- private:
-  std::mt19937_64 random_;
 };
 
 // Some tokens within documents have no loss; the first one of each has.
@@ -138,14 +126,6 @@ std::string ModeOf(const TestMicroBatch& test) {
                       test.degree);
 }
 
-bool LeavesARankIdle(const std::vector<TestMicroBatch>& plan, int world) {
-  std::set<int> busy;
-  for (const TestMicroBatch& test : plan) {
-    for (int i = 0; i < test.degree; ++i) busy.insert(test.first_rank + i);
-  }
-  return static_cast<int>(busy.size()) < world;
-}
-
 // What happens somewhere in the run.
 std::set<std::string> SeenIn(const ParityOptions& options) {
   std::set<std::string> seen;
@@ -153,7 +133,7 @@ std::set<std::string> SeenIn(const ParityOptions& options) {
   seen.insert(options.config.attention == AttentionMask::kFull ? "full"
                                                                : "causal");
   for (const auto& plan : options.steps) {
-    if (LeavesARankIdle(plan, options.world)) seen.insert("idle");
+    seen.merge(testing::SeenInPlan(plan, options.world));
     for (const TestMicroBatch& test : plan) {
       seen.insert(ModeOf(test));
       seen.insert(absl::StrCat("recompute ", test.recompute_layers));
@@ -172,9 +152,10 @@ TEST(ParityRandomCoverTest, TheDrawnPlansHaveEverything) {
     seen.merge(SeenIn(DrawRun(seed)));
   }
   std::vector<std::string> wanted = {
-      "alone",    "both 4",      "both 6",      "both 8", "length 1",
-      "length 2", "recompute 0", "recompute 1", "idle",   "recompute 2",
-      "split",    "whole",       "full",        "causal"};
+      "alone",    "both 4",      "both 6",      "both 8",
+      "length 1", "length 2",    "recompute 0", "recompute 1",
+      "idle",     "recompute 2", "split",       "whole",
+      "full",     "causal",      "mixed",       "uneven"};
   for (int degree = 2; degree <= kMostRanks; ++degree) {
     wanted.push_back(absl::StrCat("gather ", degree));
     wanted.push_back(absl::StrCat("ulysses ", degree));

@@ -6,37 +6,27 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "jobspec/decoder_memory.h"
-#include "planner/costs/memory_model.h"
-#include "worker/trainer/model/tensor_memory.h"
-#include "worker/trainer/testing/measure_memory.h"
+#include "worker/trainer/testing/memory_sweep.h"
 
 namespace evenstep::trainer {
 namespace {
 
+using testing::CompareMemory;
 using testing::MeasureMemory;
 using testing::MemoryCase;
+using testing::MemorySweep;
 using testing::MemoryUse;
-
-constexpr double kTolerance = 0.1;
-
-// Before any tensor of the process.
-const bool kCounted = [] {
-  CountTensorBytes();
-  return true;
-}();
 
 jobspec::JobSpec Job(int layers, int width) {
   jobspec::JobSpec job;
   job.model.layers = layers;
   job.model.width = width;
-  job.model.heads = 4;
-  job.model.kv_heads = 4;
+  job.model.heads = job.model.kv_heads = 4;
   return job;
 }
 
@@ -47,6 +37,7 @@ DecoderConfig ConfigOf(const jobspec::JobSpec& job) {
   config.heads = job.model.heads;
   config.kv_heads = job.model.kv_heads;
   config.vocab = job.model.vocab;
+  config.mlp_width = job.model.mlp_width;
   return config;
 }
 
@@ -56,73 +47,46 @@ MemoryUse MustMeasure(const jobspec::JobSpec& job, const MemoryCase& what) {
   return use.ok() ? *use : MemoryUse{1, 1, 1};
 }
 
-// Predicted over measured, minus 1.
-double ErrorOf(const jobspec::JobSpec& job, const MemoryCase& what) {
-  const MemoryUse use = MustMeasure(job, what);
-  const int64_t predicted =
-      planner::PredictBytes(jobspec::ToPlanRequest(job), what.recompute_layers,
-                            what.degree, use.own_tokens * what.degree);
-  const double error =
-      static_cast<double>(predicted) / static_cast<double>(use.bytes) - 1;
-  EXPECT_LE(std::abs(error), kTolerance)
-      << job.model.layers << " layers of width " << job.model.width << ", "
-      << what.length << " tokens at degree " << what.degree << " ("
-      << what.ulysses_degree << " by heads), " << what.recompute_layers
-      << " layers recomputed: " << predicted << " bytes, measured "
-      << use.bytes;
-  return error;
+void Check(const jobspec::JobSpec& job, const MemoryCase& what,
+           MemorySweep* sweep) {
+  sweep->Check(
+      CompareMemory(job, ConfigOf(job), what),
+      absl::StrCat(job.model.layers, " layers of width ", job.model.width, ", ",
+                   what.length, " tokens at degree ", what.degree, " (",
+                   what.ulysses_degree, " by heads), ", what.recompute_layers,
+                   " layers recomputed"));
 }
 
-// What a sweep saw of the errors.
-struct Range {
-  double least = 0;
-  double most = 0;
-  int count = 0;
-  void Add(double error) {
-    least = std::min(least, error);
-    most = std::max(most, error);
-    ++count;
-  }
-  void Print(const char* what) const {
-    std::printf("predicted memory, %s: %.1f %% to %+.1f %% over %d cases\n",
-                what, 100 * least, 100 * most, count);
-  }
-};
-
 TEST(PlannedMemoryTest, IsWithinATenthOverLayersLengthsDegreesAndRecompute) {
-  ASSERT_TRUE(kCounted);
-  Range range;
+  MemorySweep sweep("ulysses");
   for (const int layers : {2, 8}) {
     const jobspec::JobSpec job = Job(layers, 128);
     const std::set<int> recompute = {0, 1, layers / 2, layers - 1, layers};
     for (const int64_t length : {512, 1024}) {
       for (const int degree : {1, 2, 4}) {
         for (const int n : recompute) {
-          range.Add(ErrorOf(job, {length, degree, n, degree}));
+          Check(job, {length, degree, n, degree}, &sweep);
         }
       }
     }
   }
-  range.Print("ulysses");
 }
 
 TEST(PlannedMemoryTest, FollowsTheWidth) {
-  Range range;
+  MemorySweep sweep("width 256");
   const jobspec::JobSpec job = Job(3, 256);
-  for (const int n : {0, 2, 3}) range.Add(ErrorOf(job, {512, 2, n, 2}));
-  range.Print("width 256");
+  for (const int n : {0, 2, 3}) Check(job, {512, 2, n, 2}, &sweep);
 }
 
 TEST(PlannedMemoryTest, CountsGatheredKeysAndValues) {
-  Range range;
+  MemorySweep sweep("kv_gather");
   jobspec::JobSpec job = Job(8, 64);
   job.model.sp_modes = {planner::SpMode::kKvGather};
   for (const int degree : {2, 4}) {
     for (const int n : {0, 4, 8}) {
-      range.Add(ErrorOf(job, {512, degree, n, 1}));
+      Check(job, {512, degree, n, 1}, &sweep);
     }
   }
-  range.Print("kv_gather");
 }
 
 TEST(PlannedMemoryTest, TheModelsWidthOfTheMlpIsTheTrainers) {

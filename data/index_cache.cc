@@ -13,6 +13,7 @@
 #include "base/fnv1a.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "data/sample_rules.h"
 
 namespace evenstep::data {
 namespace {
@@ -99,33 +100,16 @@ absl::StatusOr<LengthIndex> Build(
   return LengthIndex::FromBytes(std::move(bytes));
 }
 
-void LogIndex(const FileList& list, const LengthIndex& index,
-              const DatasetOptions& options) {
-  const DatasetSummary summary = index.summary();
-  Log(LogLevel::kInfo, "data_indexed",
-      {{"source", options.source},
-       {"files", list.files.size()},
-       {"links_left_out", list.num_links},
-       {"samples", summary.num_samples},
-       {"too_long", summary.num_too_long},
-       {"bad", summary.num_bad},
-       {"truncated", summary.num_truncated},
-       {"longest", summary.longest},
-       {"tokens", summary.total_tokens},
-       {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
-  for (const absl::string_view note :
-       absl::StrSplit(index.notes(), '\n', absl::SkipEmpty())) {
-    Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<LengthIndex> LoadOrBuildIndex(
     const FileList& list, const DatasetOptions& options, uint64_t tokenizer_key,
     const std::function<absl::Status(IndexBuilder&)>& scan) {
   absl::StatusOr<LengthIndex> index = Build(list, options, tokenizer_key, scan);
-  if (index.ok()) LogIndex(list, *index, options);
+  if (index.ok()) {
+    LogIndexed(options, list.files.size(), list.num_links, index->summary(),
+               absl::StrSplit(index->notes(), '\n', absl::SkipEmpty()));
+  }
   return index;
 }
 

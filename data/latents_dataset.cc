@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/fnv1a.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "data/content_sampler.h"
 #include "data/file_list.h"
@@ -176,7 +175,8 @@ class LatentsIndexer {
       summary.longest = std::max(summary.longest, clip.shape.tokens());
       summary.total_tokens += clip.shape.tokens();
     }
-    LogIndex(summary);
+    LogIndexed(options_, files_.size(), list_.num_links, summary,
+               rules_.notes());
     return std::make_unique<LatentsDataset>(
         std::move(files_), std::move(clips_), summary, options_.patch);
   }
@@ -274,22 +274,6 @@ class LatentsIndexer {
                           " channels");
     }
     return "";
-  }
-
-  void LogIndex(const DatasetSummary& summary) const {
-    Log(LogLevel::kInfo, "data_indexed",
-        {{"source", options_.source},
-         {"files", files_.size()},
-         {"samples", summary.num_samples},
-         {"too_long", summary.num_too_long},
-         {"bad", summary.num_bad},
-         {"truncated", summary.num_truncated},
-         {"longest", summary.longest},
-         {"tokens", summary.total_tokens},
-         {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
-    for (const std::string& note : rules_.notes()) {
-      Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
-    }
   }
 
   const FileList& list_;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/log.h"
 
 namespace evenstep::data {
 namespace {
@@ -53,6 +54,25 @@ absl::Status SampleRules::Check(int64_t num_left, size_t num_files) const {
       absl::StrCat("no sample is left in ", options_.source, ": ", num_files,
                    " files, ", num_bad_, " bad samples, ", num_too_long_,
                    " longer than max_length ", options_.max_length));
+}
+
+void LogIndexed(const DatasetOptions& options, size_t num_files,
+                int64_t num_links, const DatasetSummary& summary,
+                const std::vector<std::string>& notes) {
+  Log(LogLevel::kInfo, "data_indexed",
+      {{"source", options.source},
+       {"files", num_files},
+       {"links_left_out", num_links},
+       {"samples", summary.num_samples},
+       {"too_long", summary.num_too_long},
+       {"bad", summary.num_bad},
+       {"truncated", summary.num_truncated},
+       {"longest", summary.longest},
+       {"tokens", summary.total_tokens},
+       {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
+  for (const std::string& note : notes) {
+    Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
+  }
 }
 
 }  // namespace evenstep::data

@@ -42,6 +42,12 @@ class SampleRules {
   std::vector<std::string> too_long_;
 };
 
+// Says in the log what was indexed, and each bad sample that is noted.
+// `num_links` were left out.
+void LogIndexed(const DatasetOptions& options, size_t num_files,
+                int64_t num_links, const DatasetSummary& summary,
+                const std::vector<std::string>& notes);
+
 }  // namespace evenstep::data
 
 #endif  // EVENSTEP_DATA_SAMPLE_RULES_H_

@@ -24,67 +24,59 @@ int64_t StepNs(PlanRequest request, Policy policy) {
   return plan.ok() ? plan->predicted_step_ns : INT64_MAX;
 }
 
-TEST(EvenTest, IsOptimalOnSmallSteps) {
+// Against brute force over the requests of `make`, by seed; how many of them
+// can be planned.
+template <typename MakeRequest>
+int CountOptimal(uint64_t num_seeds, const MakeRequest& make) {
   int solved = 0;
-  for (uint64_t seed = 0; seed < 150; ++seed) {
-    const PlanRequest request = testing::RandomRequest(seed, {4, 5});
-    auto optimum_ns = testing::BruteForceStepNs(request);
-    auto plan = MakePlan(request);
-    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
-    if (!plan.ok()) continue;
+  for (uint64_t seed = 0; seed < num_seeds; ++seed) {
+    const PlanRequest request = make(seed);
+    const auto optimum_ns = testing::BruteForceStepNs(request);
+    const auto plan = MakePlan(request);
+    EXPECT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
+    if (!plan.ok() || !optimum_ns.ok()) continue;
     ++solved;
     EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
   }
-  EXPECT_GT(solved, 75);
+  return solved;
+}
+
+TEST(EvenTest, IsOptimalOnSmallSteps) {
+  const auto make = [](uint64_t seed) {
+    return testing::RandomRequest(seed, {4, 5});
+  };
+  EXPECT_GT(CountOptimal(150, make), 75);
 }
 
 TEST(EvenTest, IsOptimalOnSixRanksToo) {
-  int solved = 0;
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  const auto make = [](uint64_t seed) {
     PlanRequest request = testing::RandomRequest(seed, {4, 4});
     request.cluster = {{4, 2}, {}};
     request.model.heads = request.model.kv_heads = 12;
-    auto optimum_ns = testing::BruteForceStepNs(request);
-    auto plan = MakePlan(request);
-    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
-    if (!plan.ok()) continue;
-    ++solved;
-    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
-  }
-  EXPECT_GT(solved, 30);
+    return request;
+  };
+  EXPECT_GT(CountOptimal(60, make), 30);
 }
 
 TEST(EvenTest, IsOptimalOnSmallStepsInRounds) {
-  int solved = 0;
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+  const auto make = [](uint64_t seed) {
     PlanRequest request = testing::RandomRequest(seed, {4, 4});
     request.options.sync = SyncMode::kPerRound;
     request.options.blocks =
         seed % 2 == 0 ? BlockShape::kAligned : BlockShape::kContiguous;
-    auto optimum_ns = testing::BruteForceStepNs(request);
-    auto plan = MakePlan(request);
-    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
-    if (!plan.ok()) continue;
-    ++solved;
-    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
-  }
-  EXPECT_GT(solved, 60);
+    return request;
+  };
+  EXPECT_GT(CountOptimal(120, make), 60);
 }
 
 TEST(EvenTest, IsOptimalInRoundsWithRecomputeToo) {
-  int solved = 0;
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+  const auto make = [](uint64_t seed) {
     PlanRequest request =
         testing::WithRecomputeChoices(testing::RandomRequest(seed, {4, 4}));
     request.options.sync = SyncMode::kPerRound;
-    auto optimum_ns = testing::BruteForceStepNs(request);
-    auto plan = MakePlan(request);
-    ASSERT_EQ(plan.ok(), optimum_ns.ok()) << "seed " << seed;
-    if (!plan.ok()) continue;
-    ++solved;
-    EXPECT_EQ(plan->predicted_step_ns, *optimum_ns) << "seed " << seed;
-  }
-  EXPECT_GT(solved, 60);
+    return request;
+  };
+  EXPECT_GT(CountOptimal(120, make), 60);
 }
 
 TEST(EvenTest, NoPlanIsFasterOnUpToEightSamplesAndFourRanks) {

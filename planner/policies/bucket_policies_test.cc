@@ -6,21 +6,14 @@
 
 #include "planner/planner.h"
 #include "planner/policies/buckets.h"
+#include "planner/testing/checked_plan.h"
 #include "planner/testing/random_request.h"
 
 namespace evenstep::planner {
 namespace {
 
 using ::testing::ElementsAre;
-
-Plan PlanWith(Policy policy, PlanRequest request) {
-  request.options.policy = policy;
-  auto plan = MakePlan(request);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  if (!plan.ok()) return {};
-  EXPECT_TRUE(CheckPlan(request, *plan).ok()) << CheckPlan(request, *plan);
-  return *std::move(plan);
-}
+using testing::PlanWith;
 
 TEST(BucketsTest, SamplesAreDividedByPowersOfTwoLongestFirst) {
   const auto buckets =

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/planner.h"
+#include "planner/testing/checked_plan.h"
 #include "planner/testing/random_request.h"
 
 namespace evenstep::planner {
@@ -13,16 +14,8 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::PlanWith;
 using ::testing::UnorderedElementsAre;
-
-Plan PlanWith(Policy policy, PlanRequest request) {
-  request.options.policy = policy;
-  auto plan = MakePlan(request);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  if (!plan.ok()) return {};
-  EXPECT_TRUE(CheckPlan(request, *plan).ok()) << CheckPlan(request, *plan);
-  return *std::move(plan);
-}
 
 // First rank and samples of every micro-batch, in order.
 std::vector<std::pair<int, std::vector<int>>> Layout(const Plan& plan) {

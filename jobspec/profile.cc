@@ -70,7 +70,11 @@ std::string ModelKey(const ModelSpec& model) {
 }
 
 std::string PrecisionKey(const JobSpec& spec) {
-  return std::string(PrecisionName(spec.precision));
+  const absl::string_view precision = PrecisionName(spec.precision);
+  const OptimizerSharding sharding = spec.optimizer.sharding;
+  if (sharding == OptimizerSharding::kNone) return std::string(precision);
+  return absl::StrCat(precision, ", optimizer ",
+                      OptimizerShardingName(sharding));
 }
 
 std::string FormatProfileKey(const ProfileKey& key) {

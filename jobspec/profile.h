@@ -56,6 +56,8 @@ std::string FormatSizes(const ProfilePoint& point, absl::string_view between);
 
 // The part of a key that a job itself decides.
 std::string ModelKey(const ModelSpec& model);
+// Of parameters, and of optimizer states that are split, whose update takes
+// another time: "float32", "float32, optimizer zero1".
 std::string PrecisionKey(const JobSpec& spec);
 // "model ..., device ..., software ..., precision ...".
 std::string FormatProfileKey(const ProfileKey& key);

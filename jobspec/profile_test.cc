@@ -154,6 +154,32 @@ TEST(ProfileTest, AnotherModelsProfileIsRefusedWithBothKeys) {
                     HasSubstr("layers=3 ")));
 }
 
+// A step's fixed cost has the update in it.
+TEST(ProfileTest, SplitOptimizerStatesHaveAProfileOfTheirOwn) {
+  const TempFolder folder;
+  Profile split = Example();
+  split.key.precision = "float32, optimizer zero1";
+  split.costs.step_fixed_ns = 7;
+  Write(ProfilePath(folder.path(), split.key), split);
+  const std::string job = absl::StrCat(kJob, "costs: profile\n");
+  EXPECT_THAT(std::string(Parse(job, folder.path()).status().message()),
+              AllOf(HasSubstr("no profile"), HasSubstr("precision float32;")));
+  Write(ProfilePath(folder.path(), Example().key), Example());
+  EXPECT_EQ(Parse(job, folder.path())->costs->step_fixed_ns, 0);
+  const auto spec = Parse(job, folder.path(), {"optimizer.sharding=zero1"});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->costs->step_fixed_ns, 7);
+  // Of the other kind by its path: refused with both keys.
+  const std::string path = ProfilePath(folder.path(), split.key);
+  EXPECT_THAT(
+      std::string(Parse(absl::StrCat(kJob, "costs: ", path, "\n"), "/none")
+                      .status()
+                      .message()),
+      AllOf(HasSubstr("another profile"),
+            HasSubstr("precision float32, optimizer zero1]"),
+            HasSubstr("precision float32]")));
+}
+
 TEST(ProfileTest, AnotherDeviceOrSoftwareIsRefusedWithBothKeys) {
   const ProfileKey key = Example().key;
   EXPECT_TRUE(CheckProfileKey(key, key).ok());

@@ -187,6 +187,10 @@ TEST(LocalProfileKeyTest, NamesModelDeviceSoftwareAndPrecision) {
   EXPECT_THAT(key.device, HasSubstr("threads 3"));
   EXPECT_THAT(key.software, HasSubstr("torch 2."));
   EXPECT_EQ(key.precision, "float32");
+  jobspec::JobSpec split = SmallRun(1).spec;
+  split.optimizer.sharding = jobspec::OptimizerSharding::kZero1;
+  EXPECT_EQ(LocalProfileKey(split, {c10::kCPU, 3, ""}).precision,
+            "float32, optimizer zero1");
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ struct ProfilePoint {
   std::vector<int64_t> lengths = {};         // tokens
   std::vector<data::ClipShape> shapes = {};  // of video, parallel to lengths
   bool held_out = false;                     // not fitted to: it checks the fit
-  double compute_ns = 0;     // the group's slowest rank, median of repeats
-  double collective_ns = 0;  // its ranks' least, median of repeats
+  double compute_ns = 0;     // the slowest rank's lower quartile
+  double collective_ns = 0;  // of every call the least of ranks and repeats
   double predicted_ns = 0;   // of compute and collectives by the fit
   // The most that a rank held, and what the memory model says of it. 0: not
   // counted.

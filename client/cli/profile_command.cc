@@ -219,7 +219,8 @@ void AddProfileFlags(CLI::App* app, ProfileCommand* command) {
                   "Ranks to measure with, a core each (those of the job, "
                   "at most the cores)");
   app->add_option("--repeats", command->repeats,
-                  "How often each point is timed")
+                  "How often each point is timed; 8 times as often where "
+                  "ranks share it")
       ->capture_default_str();
   app->add_option("--out", command->out,
                   "Folder of profiles, or a file that ends in .yaml "

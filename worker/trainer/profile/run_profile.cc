@@ -24,10 +24,11 @@
 #include "worker/trainer/loop/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/tensor_memory.h"
-#include "worker/trainer/profile/fit_costs.h"
+#include "worker/trainer/profile/call_times.h"
 #include "worker/trainer/profile/fit_profile.h"
 #include "worker/trainer/profile/measure_clip_costs.h"
 #include "worker/trainer/profile/measure_costs.h"
+#include "worker/trainer/profile/point_times.h"
 #include "worker/trainer/profile/profile_key.h"
 #include "worker/trainer/profile/profile_points.h"
 
@@ -39,14 +40,16 @@ using jobspec::ProfilePoint;
 constexpr int kThreadsPerRank = 1;
 // Long points are steady, and take as few repeats as fit into this.
 constexpr int64_t kPointBudgetNs = 1'500'000'000;
+// Points with collectives are timed so many times as often: on a busy machine
+// a call that is left in peace is rare.
+constexpr int64_t kSharedRepeats = 8;
 constexpr absl::Duration kPatience = absl::Minutes(10);
 // Of a rank's memory.
 constexpr int64_t kSmallestShareOnDevice = 16;
 
-// What one rank saw of one point, one value per repeat.
-struct RankTimes {
-  std::vector<double> compute_ns;
-  std::vector<double> collective_ns;
+// What one rank saw of one point.
+struct PointResult {
+  RankTimes times;
   int64_t activation_bytes = 0;  // the most
   int64_t own_tokens = 0;
 };
@@ -55,9 +58,10 @@ struct RankTimes {
 struct RankResult {
   c10::Device device = c10::kCPU;
   std::string device_name;
-  std::vector<RankTimes> points;
+  std::vector<PointResult> points;
   std::vector<StepFixedPoint> step_fixed;
-  TensorAccount account;  // ranks are threads: of its own tensors
+  TensorAccount account;        // ranks are threads: of its own tensors
+  std::vector<double> call_ns;  // collectives of the micro-batch at hand
 };
 
 TrainerSetup SetupOf(const ProfileRun& run, const RankResult& result, int rank,
@@ -103,50 +107,90 @@ data::SampleTokens SampleOf(const ProfileRun& run, const ProfilePoint& point,
   return MadeUpClip(point.shapes[id], PatchValues(model));
 }
 
-absl::StatusOr<RankTimes> MeasurePoint(const ProfileRun& run,
-                                       const ProfilePoint& point,
-                                       const Engine& engine) {
-  const auto micro_batch = MicroBatchOf(run, point, engine.groups->rank());
+// What runs the points of one depth.
+struct DepthParts {
+  const ProfileRun& run;
+  const Engine& engine;
+  std::vector<double>* call_ns;
+};
+
+absl::StatusOr<MicroBatchResult> RunPoint(const DepthParts& parts,
+                                          const ProfilePoint& point) {
+  const GroupTree& groups = *parts.engine.groups;
+  const auto micro_batch = MicroBatchOf(parts.run, point, groups.rank());
   const SampleReader read = [&](int64_t id) {
-    return SampleOf(run, point, id);
+    return SampleOf(parts.run, point, id);
   };
-  Communicator& world = engine.groups->world();
-  RankTimes times;
-  int64_t repeats = run.repeats;
-  for (int64_t repeat = -1; repeat < repeats; ++repeat) {
-    // Ranks start together, so that each is timed beside busy neighbours.
-    EVENSTEP_RETURN_IF_ERROR(world.Barrier());
-    EVENSTEP_ASSIGN_OR_RETURN(
-        const MicroBatchResult done,
-        engine.runner->RunMicroBatch(micro_batch, read, point.lengths[0]));
-    if (repeat < 0) {  // the warm-up
-      repeats = std::clamp<int64_t>(kPointBudgetNs / (done.compute_ns + 1), 1,
-                                    run.repeats);
-      EVENSTEP_RETURN_IF_ERROR(world.AllReduceMin(absl::MakeSpan(&repeats, 1)));
-      continue;
-    }
-    times.compute_ns.push_back(static_cast<double>(done.compute_ns));
-    times.collective_ns.push_back(static_cast<double>(done.collective_ns));
-    times.activation_bytes =
-        std::max(times.activation_bytes, done.activation_bytes);
-    times.own_tokens = done.padded_tokens;
-  }
-  return times;
+  // Ranks start together, so that each is timed beside busy neighbours.
+  EVENSTEP_RETURN_IF_ERROR(groups.world().Barrier());
+  parts.call_ns->clear();
+  return parts.engine.runner->RunMicroBatch(micro_batch, read,
+                                            point.lengths[0]);
 }
 
-// All points of one depth.
+// Runs the point once, and says how often it is timed: the same on all ranks.
+absl::StatusOr<int64_t> WarmUp(const DepthParts& parts,
+                               const ProfilePoint& point) {
+  EVENSTEP_ASSIGN_OR_RETURN(const MicroBatchResult done,
+                            RunPoint(parts, point));
+  const int64_t most =
+      parts.run.repeats * (point.degree > 1 ? kSharedRepeats : 1);
+  int64_t repeats =
+      std::clamp<int64_t>(kPointBudgetNs / (done.compute_ns + 1), 1, most);
+  EVENSTEP_RETURN_IF_ERROR(
+      parts.engine.groups->world().AllReduceMin(absl::MakeSpan(&repeats, 1)));
+  return repeats;
+}
+
+absl::Status TimeOnce(const DepthParts& parts, const ProfilePoint& point,
+                      PointResult* result) {
+  EVENSTEP_ASSIGN_OR_RETURN(const MicroBatchResult done,
+                            RunPoint(parts, point));
+  result->activation_bytes =
+      std::max(result->activation_bytes, done.activation_bytes);
+  result->own_tokens = done.padded_tokens;
+  return AddRepeat(static_cast<double>(done.compute_ns), *parts.call_ns,
+                   &result->times);
+}
+
+// All points in turn, again and again, each as often as it is to be, spread
+// over all rounds: whatever slows the machine down for some seconds meets one
+// repeat of many points, and not all repeats of a few.
+absl::Status MeasurePoints(const DepthParts& parts,
+                           absl::Span<const ProfilePoint> points,
+                           absl::Span<PointResult> results) {
+  std::vector<int64_t> repeats;
+  int64_t rounds = 1;
+  for (const ProfilePoint& point : points) {
+    EVENSTEP_ASSIGN_OR_RETURN(repeats.emplace_back(), WarmUp(parts, point));
+    rounds = std::max(rounds, repeats.back());
+  }
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < points.size(); ++i) {
+      const int64_t done = round * repeats[i] / rounds;
+      if ((round + 1) * repeats[i] / rounds == done) continue;
+      EVENSTEP_RETURN_IF_ERROR(TimeOnce(parts, points[i], &results[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All points of one depth; they stand together.
 absl::Status MeasureDepth(const ProfileRun& run,
                           const std::vector<ProfilePoint>& points, int layers,
                           GroupTree* groups, RankResult* result) {
   const TrainerSetup setup = SetupOf(run, *result, groups->rank(), layers);
   EVENSTEP_ASSIGN_OR_RETURN(const Engine engine,
                             MakeEngine(setup, FaultPlan(), groups));
-  for (const ProfilePoint& point : points) {
-    if (point.layers != layers) continue;
-    EVENSTEP_ASSIGN_OR_RETURN(RankTimes times,
-                              MeasurePoint(run, point, engine));
-    result->points.push_back(std::move(times));
-  }
+  const size_t first = result->points.size();
+  const size_t count =
+      std::count_if(points.begin(), points.end(),
+                    [&](const auto& point) { return point.layers == layers; });
+  result->points.resize(first + count);
+  EVENSTEP_RETURN_IF_ERROR(
+      MeasurePoints({run, engine, &result->call_ns},
+                    absl::MakeConstSpan(points).subspan(first, count),
+                    absl::MakeSpan(result->points).subspan(first, count)));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns,
                             MeasureStepFixed(PartsToMeasure(setup, engine)));
   result->step_fixed.push_back({layers, step_ns});
@@ -214,7 +258,8 @@ absl::Status MeasureRank(const ProfileRun& run,
   const ScopedTensorAccount scope(&result->account);
   at::set_num_threads(kThreadsPerRank);
   EVENSTEP_RETURN_IF_ERROR(StartDevice(run, rank, result));
-  EVENSTEP_ASSIGN_OR_RETURN(const auto factory, fabric->MakeFactory());
+  EVENSTEP_ASSIGN_OR_RETURN(auto inner, fabric->MakeFactory());
+  const auto factory = MakeCallTimesFactory(std::move(inner), &result->call_ns);
   EVENSTEP_ASSIGN_OR_RETURN(const auto groups,
                             GroupTree::Build(*factory, 1, rank, run.ranks));
   absl::Status measured = MeasureDepths(run, points, groups.get(), result);
@@ -268,36 +313,25 @@ int64_t PredictedBytes(const ProfileRun& run, const ProfilePoint& point,
       own_tokens * point.degree);
 }
 
-// Over the ranks of every repeat: the slowest computes the longest, and who
-// comes last waits for nobody. Over repeats: the median of computing, and the
-// least of collectives. Of memory, the most.
-void Combine(const ProfileRun& run, const std::vector<RankResult>& results,
-             size_t index, ProfilePoint* point) {
+// Of memory, the most over the ranks.
+absl::Status Combine(const ProfileRun& run,
+                     const std::vector<RankResult>& results, size_t index,
+                     ProfilePoint* point) {
+  std::vector<RankTimes> times;
   for (const RankResult& result : results) {
-    point->activation_bytes = std::max(point->activation_bytes,
-                                       result.points[index].activation_bytes);
+    const PointResult& of_rank = result.points[index];
+    times.push_back(of_rank.times);
+    point->activation_bytes =
+        std::max(point->activation_bytes, of_rank.activation_bytes);
   }
   if (point->activation_bytes > 0) {
     point->predicted_bytes =
         PredictedBytes(run, *point, results[0].points[index].own_tokens);
   }
-  const size_t repeats = results[0].points[index].compute_ns.size();
-  std::vector<double> compute;
-  std::vector<double> collective;
-  for (size_t repeat = 0; repeat < repeats; ++repeat) {
-    double slowest = 0;
-    double least = results[0].points[index].collective_ns[repeat];
-    for (const RankResult& result : results) {
-      const RankTimes& times = result.points[index];
-      slowest = std::max(slowest, times.compute_ns[repeat]);
-      least = std::min(least, times.collective_ns[repeat]);
-    }
-    compute.push_back(slowest);
-    collective.push_back(least);
-  }
-  point->compute_ns = Median(std::move(compute));
-  point->collective_ns =
-      *std::min_element(collective.begin(), collective.end());
+  EVENSTEP_ASSIGN_OR_RETURN(const PointTime time, CombineTimes(times));
+  point->compute_ns = time.compute_ns;
+  point->collective_ns = time.collective_ns;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -310,7 +344,7 @@ absl::StatusOr<jobspec::Profile> RunProfile(const ProfileRun& run) {
   profile.key = LocalProfileKey(
       run.spec, {results[0].device, kThreadsPerRank, results[0].device_name});
   for (size_t i = 0; i < profile.points.size(); ++i) {
-    Combine(run, results, i, &profile.points[i]);
+    EVENSTEP_RETURN_IF_ERROR(Combine(run, results, i, &profile.points[i]));
   }
   const ProfileFit fit =
       FitProfile(run.spec.model, results[0].step_fixed, &profile.points);

@@ -5,7 +5,8 @@
 // threads of this process, one core or one device each, that talk over Gloo on
 // loopback (and NCCL), as a job's trainers on one node do; no agent and no
 // coordinator. Models have few layers and made-up tokens (profile_points.h
-// says which). Every point is warmed up, then timed a few times.
+// says which). Every point is warmed up, then timed a few times, all points in
+// turn.
 
 #include <functional>
 #include <string>

@@ -1,0 +1,54 @@
+#include "worker/trainer/profile/point_times.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace evenstep::trainer {
+namespace {
+
+// The smaller of each pair; of no times yet, the others.
+absl::Status TakeLeast(absl::Span<const double> call_ns,
+                       std::vector<double>* least) {
+  if (least->empty()) least->assign(call_ns.begin(), call_ns.end());
+  if (least->size() != call_ns.size()) {
+    return absl::InternalError(absl::StrCat("a micro-batch had ", least->size(),
+                                            " collectives, and once again ",
+                                            call_ns.size()));
+  }
+  for (size_t call = 0; call < call_ns.size(); ++call) {
+    (*least)[call] = std::min((*least)[call], call_ns[call]);
+  }
+  return absl::OkStatus();
+}
+
+// A quarter of the values are smaller. Zero for none.
+double LowerQuartile(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + (values.size() - 1) / 4;
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+}  // namespace
+
+absl::Status AddRepeat(double compute_ns, absl::Span<const double> call_ns,
+                       RankTimes* times) {
+  times->compute_ns.push_back(compute_ns);
+  return TakeLeast(call_ns, &times->call_ns);
+}
+
+absl::StatusOr<PointTime> CombineTimes(const std::vector<RankTimes>& ranks) {
+  PointTime time;
+  std::vector<double> least;
+  for (const RankTimes& rank : ranks) {
+    EVENSTEP_RETURN_IF_ERROR(TakeLeast(rank.call_ns, &least));
+    time.compute_ns = std::max(time.compute_ns, LowerQuartile(rank.compute_ns));
+  }
+  time.collective_ns = std::accumulate(least.begin(), least.end(), 0.0);
+  return time;
+}
+
+}  // namespace evenstep::trainer

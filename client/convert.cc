@@ -49,6 +49,10 @@ DataSummary ToDataSummary(const v1::DataSummary& proto) {
   return data;
 }
 
+Costs::Layers ToLayers(const v1::LayerCost& proto) {
+  return {proto.linear_ns_per_token(), proto.quadratic_ns_per_token2()};
+}
+
 Costs ToCosts(const v1::CostModel& proto) {
   Costs costs;
   costs.micro_batch_fixed_ns = proto.micro_batch_fixed_ns();
@@ -63,6 +67,8 @@ Costs ToCosts(const v1::CostModel& proto) {
   }
   costs.step_fixed_ns = proto.step_fixed_ns();
   costs.head_ns_per_token = proto.head_ns_per_token();
+  costs.spatial = ToLayers(proto.spatial());
+  costs.temporal = ToLayers(proto.temporal());
   return costs;
 }
 

@@ -96,7 +96,8 @@ inline Job FullJob() {
   job.totals.steps_with_plan_lead = 8;
   job.totals.steps_after_fourth = 8;
   job.data = client::DataSummary{1000, 20, 3, 0, 4096, 1234567};
-  job.costs = client::Costs{1000, 250.5, 0.5, 2000, {{2, 75.5}}, 3000, 0, {}};
+  job.costs =
+      client::Costs{1000, 250.5, 0.5, 2000, {{2, 75.5}}, 3000, 0, {}, {}, {}};
   return job;
 }
 

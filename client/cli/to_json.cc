@@ -116,15 +116,27 @@ Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {
   return list;
 }
 
+// With the keys of a cost file, so that it reads back as one.
 Json ToJson(const client::Costs& costs) {
-  return {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
-          {"linear_ns_per_token", costs.linear_ns_per_token},
-          {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
-          {"collective_latency_ns", costs.collective_latency_ns},
-          {"collective", CollectiveToJson(costs.collective)},
-          {"gather", CollectiveToJson(costs.gather)},
-          {"step_fixed_ns", costs.step_fixed_ns},
-          {"head_ns_per_token", costs.head_ns_per_token}};
+  Json json = {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
+               {"linear_ns_per_token", costs.linear_ns_per_token},
+               {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
+               {"collective_latency_ns", costs.collective_latency_ns},
+               {"collective", CollectiveToJson(costs.collective)},
+               {"gather", CollectiveToJson(costs.gather)},
+               {"step_fixed_ns", costs.step_fixed_ns},
+               {"head_ns_per_token", costs.head_ns_per_token}};
+  const auto add = [&json](absl::string_view kind,
+                           const client::Costs::Layers& layers) {
+    if (layers == client::Costs::Layers()) return;
+    json[absl::StrCat(kind, "_linear_ns_per_token")] =
+        layers.linear_ns_per_token;
+    json[absl::StrCat(kind, "_quadratic_ns_per_token2")] =
+        layers.quadratic_ns_per_token2;
+  };
+  add("spatial", costs.spatial);
+  add("temporal", costs.temporal);
+  return json;
 }
 
 Json ToJson(const client::StepSummary& step) {

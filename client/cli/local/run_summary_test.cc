@@ -1,6 +1,7 @@
 #include "client/cli/local/run_summary.h"
 
 #include "gtest/gtest.h"
+#include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
 namespace {
@@ -48,6 +49,30 @@ TEST(RunSummary, FiguresLeaveTheFirstTwoStepsOut) {
   EXPECT_EQ(summary["losses"], Json({5, 4, 3, 2, 1}));
   EXPECT_EQ(summary["step_seconds_all"].size(), 5u);
   EXPECT_EQ(summary["steps"][4]["trained_tokens"], 100);
+}
+
+// A run's costs are given to the next one as they stand: JSON is YAML.
+TEST(RunSummary, CostsReadBackAsACostFile) {
+  client::Job job = TwoRanks();
+  job.costs =
+      client::Costs{1000, 0, 0, 2000, {{2, 75.5}}, 3000, 0.25, {}, {}, {}};
+  job.costs->spatial = {250.5, 0.5};
+  job.costs->temporal = {125.25, 0.75};
+  const auto costs = jobspec::ParseCostFile(
+      SummarizeRun(job, {})["costs"].dump(), "summary.json");
+  ASSERT_TRUE(costs.ok()) << costs.status();
+  EXPECT_EQ(costs->micro_batch_fixed_ns, 1000);
+  EXPECT_EQ(costs->head_ns_per_token, 0.25);
+  EXPECT_EQ(costs->spatial.linear_ns_per_token, 250.5);
+  EXPECT_EQ(costs->spatial.quadratic_ns_per_token2, 0.5);
+  EXPECT_EQ(costs->temporal.linear_ns_per_token, 125.25);
+  EXPECT_EQ(costs->temporal.quadratic_ns_per_token2, 0.75);
+  ASSERT_EQ(costs->collective.size(), 1u);
+  EXPECT_EQ(costs->collective[0].ns_per_token, 75.5);
+  // Of a text model they are not mentioned.
+  job.costs = client::Costs();
+  EXPECT_EQ(SummarizeRun(job, {})["costs"].count("spatial_linear_ns_per_token"),
+            0);
 }
 
 TEST(RunSummary, AnEvenNumberOfStepsHasAMedianInBetween) {

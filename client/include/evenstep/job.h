@@ -123,6 +123,15 @@ struct Costs {
   int64_t step_fixed_ns = 0;
   double head_ns_per_token = 0;
   std::vector<Collective> gather;  // of keys and values
+  // Of a video model, in the place of linear and quadratic above.
+  struct Layers {
+    double linear_ns_per_token = 0;
+    double quadratic_ns_per_token2 = 0;
+
+    friend bool operator==(const Layers&, const Layers&) = default;
+  };
+  Layers spatial;
+  Layers temporal;
 };
 
 struct Job {

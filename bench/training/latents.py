@@ -3,7 +3,8 @@
 The law's sizes are those of real clips, up to 432,000 tokens. Here a clip has an
 eighth of their frames and a fifth of either side, rounded, so that it has 6 to
 2,160 tokens and the proportions stay. Values are noise: they do not change what
-a step costs. The same law, seed and count give the same file.
+a step costs. The same law, seed, count and least number of frames give the same
+file.
 """
 
 import array
@@ -21,17 +22,26 @@ def scaled(size, by):
     return max(1, round(size / by))
 
 
-def draw_clips(bin_dir, law, count, seed):
-    """(frames, height, width) in tokens."""
+def draw_sizes(bin_dir, law, count, seed):
+    """Of the law's own clips; more of them begin with the same ones."""
     done = subprocess.run([bin_dir / "draw_lengths", law, str(count),
                            str(seed)], capture_output=True, text=True,
                           check=True)
-    clips = []
-    for line in done.stdout.splitlines():
-        _, frames, height, width = map(int, line.split())
-        clips.append((scaled(frames, FRAMES_BY), scaled(height, SIDES_BY),
-                      scaled(width, SIDES_BY)))
-    return clips
+    return [tuple(map(int, line.split()[1:]))
+            for line in done.stdout.splitlines()]
+
+
+def draw_clips(bin_dir, law, count, seed, least_frames=1):
+    """(frames, height, width) in tokens. Clips of fewer frames are left out."""
+    drawn = count
+    while True:
+        sizes = draw_sizes(bin_dir, law, drawn, seed)
+        clips = [(scaled(frames, FRAMES_BY), scaled(height, SIDES_BY),
+                  scaled(width, SIDES_BY)) for frames, height, width in sizes]
+        clips = [clip for clip in clips if clip[0] >= least_frames]
+        if len(clips) >= count:
+            return clips[:count]
+        drawn *= 2
 
 
 def write_file(path, tensors):

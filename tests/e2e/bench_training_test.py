@@ -3,12 +3,16 @@
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 import case_runner
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/training"))
+sys.path.insert(0, str(ROOT / "bench"))
 import judge  # noqa: E402  pylint: disable=wrong-import-position
+import latents  # noqa: E402  pylint: disable=wrong-import-position
+import training_tables  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def step(seconds, mean=None):
@@ -74,6 +78,39 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(check(110), [])
         self.assertEqual(len(check(100.5)), 1)
         self.assertEqual(len(check(95)), 1)
+
+
+class LatentsTest(unittest.TestCase):
+
+    # Three times a single frame, then one of 408; scaled to 1 and 15.
+    sizes = [(1, 9, 16), (1, 9, 16), (1, 15, 27), (120, 45, 80)]
+
+    def draw(self, _bin_dir, _law, count, _seed):
+        return [self.sizes[i % len(self.sizes)] for i in range(count)]
+
+    def test_clips_of_few_frames_are_left_out_and_others_drawn_instead(self):
+        with unittest.mock.patch.object(latents, "draw_sizes", self.draw):
+            self.assertEqual(latents.draw_clips("", "short", 3, 1),
+                             [(1, 2, 3), (1, 2, 3), (1, 3, 5)])
+            self.assertEqual(latents.draw_clips("", "short", 3, 1, 4),
+                             [(15, 9, 16)] * 3)
+
+
+class TrainingTablesTest(unittest.TestCase):
+
+    def test_rows_of_different_links_stand_in_tables_of_their_own(self):
+        figures = {"tokens_per_second": 1, "tokens_per_cpu_second": 1,
+                   "noise": 0, "idle_share": 0, "padding_ratio": 0,
+                   "recompute_ratio": 0, "highest_degree": 4,
+                   "prediction_error": 0, "model": "video", "law": "short",
+                   "ranks": 4}
+        text = training_tables.tables(
+            [{**figures, "policy": policy, "link": link}
+             for link in ("loopback", "EMULATED: slow")
+             for policy in ("packed", "even")])
+        self.assertEqual(text.count("### video; law short; 4 ranks, "), 2)
+        self.assertIn("4 ranks, EMULATED: slow\n", text)
+        self.assertEqual(text.count("| even |"), 2)
 
 
 if __name__ == "__main__":

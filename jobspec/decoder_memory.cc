@@ -40,6 +40,7 @@ planner::MemoryModel DecoderMemory(const ModelSpec& model,
   memory.head_bytes_per_token =
       element * 2 * width + exact * (3 * int64_t{model.vocab} + head_dim);
   memory.gathered_bytes_per_token = 3 * element * 2 * keys;
+  memory.kv_head_bytes_per_token = element * 2 * head_dim;
   return memory;
 }
 

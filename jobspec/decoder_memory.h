@@ -8,8 +8,9 @@
 //
 // Of a layer, in elements: input, both normed inputs, queries, attention's
 // output, that output back on its own tokens (a copy at degrees above 1, and
-// counted at 1 too), and the middle: 7 widths; keys and values; gate, its
-// activation, up and their product: 4 widths of the MLP.
+// counted at 1 too), and the middle: 7 widths; keys and values, and those of
+// one head more for each copy that a degree makes; gate, its activation, up and
+// their product: 4 widths of the MLP.
 
 #include <cstdint>
 

@@ -17,6 +17,7 @@ TEST(DecoderMemoryTest, CountsWhatALayerLeaves) {
             4 * (7 * 64 + 2 * 32 + 4 * 192 + 4 + 2));
   EXPECT_EQ(memory.kept_bytes_per_token, 4 * 64);
   EXPECT_EQ(memory.gathered_bytes_per_token, 4 * 6 * 32);
+  EXPECT_EQ(memory.kv_head_bytes_per_token, 4 * 2 * 16);
   EXPECT_EQ(memory.tokens_per_rank, 0);
   const auto twice = DecoderMemory(model, Precision::kFloat64);
   EXPECT_EQ(twice.layer_bytes_per_token, 2 * memory.layer_bytes_per_token);

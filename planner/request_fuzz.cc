@@ -95,6 +95,7 @@ void CostsFrom(Bytes& in, PlanRequest& request) {
   memory.spatial = {in.Number(), in.Number(), in.Number()};
   memory.temporal = {in.Number(), in.Number(), in.Number()};
   memory.backward_bytes_per_token = in.Number();
+  memory.kv_head_bytes_per_token = in.Number();
 }
 
 void OptionsFrom(Bytes& in, Options& options) {

@@ -27,6 +27,7 @@ inline constexpr int kMaxHeads = 1 << 20;
 inline constexpr int64_t kMaxTokensPerRank = int64_t{1} << 36;
 inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 50;
 inline constexpr int64_t kMaxBytesPerToken = int64_t{1} << 40;
+inline constexpr int64_t kMaxKvHeadBytesPerToken = int64_t{1} << 26;
 inline constexpr size_t kMaxRecomputeChoices = 16;
 inline constexpr int64_t kMaxFixedNs = int64_t{1} << 50;  // 13 days
 inline constexpr double kMaxLinearNsPerToken = 1 << 30;

@@ -37,7 +37,9 @@ absl::Status ValidateBytes(const MemoryModel& memory) {
     EVENSTEP_RETURN_IF_ERROR(
         InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));
   }
-  return absl::OkStatus();
+  return InRange<int64_t>("memory.kv_head_bytes_per_token",
+                          memory.kv_head_bytes_per_token, 0,
+                          kMaxKvHeadBytesPerToken);
 }
 
 using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;

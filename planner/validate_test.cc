@@ -262,6 +262,9 @@ TEST(ValidateTest, MemoryOfNothingIsRefused) {
   ExpectRefused(request, "less than one token takes with 0 layers recomputed");
   request.memory.layer_bytes_per_token = -1;
   ExpectRefused(request, "memory.layer_bytes_per_token is -1");
+  request.memory.layer_bytes_per_token = 11;
+  request.memory.kv_head_bytes_per_token = (1 << 26) + 1;
+  ExpectRefused(request, "memory.kv_head_bytes_per_token is 67108865");
   request = Good();
   request.options.recompute_choices = {0, 2};
   ExpectRefused(request, "options.recompute_choices entry is 2");

@@ -222,6 +222,8 @@ class CostFile {
                            &memory.head_bytes_per_token),
              reader_.Value("gathered_bytes_per_token", Presence::kOptional,
                            &memory.gathered_bytes_per_token),
+             reader_.Value("kv_head_bytes_per_token", Presence::kOptional,
+                           &memory.kv_head_bytes_per_token),
              reader_.Value("device_bytes", Presence::kOptional,
                            &device.device_bytes),
              reader_.Value("margin", Presence::kOptional, &device.margin),

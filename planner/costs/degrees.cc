@@ -40,6 +40,12 @@ bool HeadsAllow(const ModelShape& model, int degree) {
          degree % model.kv_heads == 0;
 }
 
+int CopiedKvHeads(const ModelShape& model, int ulysses_degree) {
+  if (model.kv_heads % ulysses_degree == 0) return 0;
+  const bool replicated = ulysses_degree % model.kv_heads == 0;
+  return (replicated ? ulysses_degree : model.heads) - model.kv_heads;
+}
+
 std::optional<SequenceSplit> FindSplit(const ModelShape& model, int degree) {
   if (degree == 1) return SequenceSplit();
   const bool forced = !model.forced_degrees.empty();

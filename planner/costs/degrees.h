@@ -38,6 +38,10 @@ struct SequenceSplit {
 // or is a multiple of them (then K and V are replicated), or they are expanded.
 bool HeadsAllow(const ModelShape& model, int degree);
 
+// K/V heads that a group of so many ranks has beside the model's own: copies
+// where it is wider than there are, or where they are expanded.
+int CopiedKvHeads(const ModelShape& model, int ulysses_degree);
+
 // Nothing if no allowed mode can run the degree.
 std::optional<SequenceSplit> FindSplit(const ModelShape& model, int degree);
 // The same, with ulysses for a degree that is not legal.

@@ -1,6 +1,7 @@
 #include "planner/costs/memory_model.h"
 
 #include <algorithm>
+#include <array>
 
 #include "planner/costs/degrees.h"
 #include "planner/validate.h"
@@ -8,13 +9,16 @@
 namespace evenstep::planner {
 namespace {
 
-LayerMemory MemoryOfKind(const PlanRequest& request, int kind) {
+using KindMemory = std::array<LayerMemory, kMaxLayerKinds>;
+
+// By kind, shared by heads among so many ranks.
+KindMemory MemoryOfKinds(const PlanRequest& request, int ulysses_degree) {
   const MemoryModel& memory = request.memory;
-  if (!request.model.is_video()) {
-    return {memory.layer_bytes_per_token, memory.kept_bytes_per_token,
-            memory.backward_bytes_per_token};
-  }
-  return kind == 0 ? memory.spatial : memory.temporal;
+  if (request.model.is_video()) return {memory.spatial, memory.temporal};
+  const int64_t copies = CopiedKvHeads(request.model, ulysses_degree);
+  return {LayerMemory{
+      memory.layer_bytes_per_token + copies * memory.kv_head_bytes_per_token,
+      memory.kept_bytes_per_token, memory.backward_bytes_per_token}};
 }
 
 // What the first `count` layers of a kind hold, the first of which are
@@ -27,18 +31,16 @@ int64_t BytesOfFirst(const LayerMemory& memory, int count, int recomputed) {
 
 // What is held when backward comes to layer `count` of a kind: by that layer
 // and all before it.
-int64_t HeldAt(const PlanRequest& request, const LayerCounts& recompute,
-               int kind, int count) {
+int64_t HeldAt(const PlanRequest& request, const KindMemory& memory,
+               const LayerCounts& recompute, int kind, int count) {
   const LayerCounts layers = request.model.layers();
-  int64_t held =
-      BytesOfFirst(MemoryOfKind(request, kind), count, recompute[kind]);
+  int64_t held = BytesOfFirst(memory[kind], count, recompute[kind]);
   if (request.model.is_video()) {
     // In turn: as many spatial layers stand before a temporal one, and one
     // temporal layer less before a spatial one.
     const int other = 1 - kind;
     const int before = std::min(layers[other], count - other);
-    held +=
-        BytesOfFirst(MemoryOfKind(request, other), before, recompute[other]);
+    held += BytesOfFirst(memory[other], before, recompute[other]);
   }
   return held;
 }
@@ -58,8 +60,8 @@ std::vector<LayerCounts> RecomputeModes(const PlanRequest& request) {
 }
 
 bool KnowsBytes(const PlanRequest& request) {
-  for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
-    if (MemoryOfKind(request, kind).layer_bytes_per_token > 0) return true;
+  for (const LayerMemory& memory : MemoryOfKinds(request, 1)) {
+    if (memory.layer_bytes_per_token > 0) return true;
   }
   return request.memory.tokens_per_rank == 0;
 }
@@ -67,27 +69,28 @@ bool KnowsBytes(const PlanRequest& request) {
 int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
                       int degree) {
   const LayerCounts layers = request.model.layers();
-  const int gather_degree = SplitFor(request.model, degree).gather_degree;
+  const SequenceSplit split = SplitFor(request.model, degree);
+  const KindMemory memory = MemoryOfKinds(request, split.ulysses_degree);
   const int64_t gathered =
-      gather_degree > 1
-          ? gather_degree * request.memory.gathered_bytes_per_token
+      split.gather_degree > 1
+          ? split.gather_degree * request.memory.gathered_bytes_per_token
           : 0;
   int64_t most = request.memory.head_bytes_per_token;
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
-    most += BytesOfFirst(MemoryOfKind(request, kind), layers[kind],
-                         recompute[kind]);
+    most += BytesOfFirst(memory[kind], layers[kind], recompute[kind]);
   }
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
-    const LayerMemory memory = MemoryOfKind(request, kind);
     const int64_t gradients =
-        std::max(memory.backward_bytes_per_token, gathered);
+        std::max(memory[kind].backward_bytes_per_token, gathered);
+    const auto held_at = [&](int count) {
+      return HeldAt(request, memory, recompute, kind, count);
+    };
     if (recompute[kind] < layers[kind]) {
-      most = std::max(
-          most, HeldAt(request, recompute, kind, layers[kind]) + gradients);
+      most = std::max(most, held_at(layers[kind]) + gradients);
     }
     if (recompute[kind] > 0) {
-      most = std::max(most, HeldAt(request, recompute, kind, recompute[kind]) +
-                                memory.layer_bytes_per_token + gradients);
+      most = std::max(most, held_at(recompute[kind]) +
+                                memory[kind].layer_bytes_per_token + gradients);
     }
   }
   return std::max<int64_t>(1, most);

@@ -147,7 +147,9 @@ struct LayerMemory {
 // with n_k of L_k layers recomputed, on c ranks of kv_gather (design:
 // 10-planning, "Memory"). Kinds take turns, spatial layers first, and the first
 // n_k of a kind are recomputed. With held(k, m) the sum of kept_k or layer_k of
-// the first m layers of kind k and of all that stand before the last of them:
+// the first m layers of kind k and of all that stand before the last of them,
+// where Ulysses copies K/V heads (costs/degrees.h) with a kv_head for each copy
+// in every layer_k of text:
 //   grad_k = max(backward_k, c > 1 ? c gathered : 0)
 //   most   = the largest of
 //              held by all + head                   when backward begins
@@ -165,8 +167,9 @@ struct MemoryModel {
   int64_t head_bytes_per_token = 0;      // logits, and what else no layer holds
   // K and V of all heads, of one layer, with their gradients.
   int64_t gathered_bytes_per_token = 0;
-  LayerMemory spatial = {};   // video
-  LayerMemory temporal = {};  // video
+  int64_t kv_head_bytes_per_token = 0;  // text: K and V of one head of a layer
+  LayerMemory spatial = {};             // video
+  LayerMemory temporal = {};            // video
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };

@@ -144,6 +144,19 @@ TEST(MemoryModelTest, GatheredKeysAndValuesComeInPlaceOfSmallerGradients) {
   EXPECT_EQ(BytesPerToken(request, 0, 4), 800 + 60);
 }
 
+TEST(MemoryModelTest, CopiesOfKeyAndValueHeadsAreHeldInEveryLayer) {
+  PlanRequest request = EightLayers();
+  request.model.heads = 12;
+  request.model.kv_heads = 2;
+  request.memory.kv_head_bytes_per_token = 3;
+  EXPECT_EQ(BytesPerToken(request, 0, 2), 8 * 100 + 50);
+  EXPECT_EQ(BytesPerToken(request, 0, 4), 8 * (100 + 2 * 3) + 50);
+  EXPECT_EQ(BytesPerToken(request, 8, 4), 80 + 100 + 2 * 3 + 40);
+  // One for each query head.
+  request.model.expand_kv_heads = true;
+  EXPECT_EQ(BytesPerToken(request, 0, 3), 8 * (100 + 10 * 3) + 50);
+}
+
 TEST(MemoryModelTest, KindsOfLayerHaveBytesAndRecomputeOfTheirOwn) {
   PlanRequest request = Video();
   request.memory = {};

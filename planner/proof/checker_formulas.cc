@@ -31,6 +31,12 @@ bool HeadsDivide(const ModelShape& model, int ranks) {
   return model.kv_heads % ranks == 0 || ranks % model.kv_heads == 0;
 }
 
+// With copies: every rank has one, or every query head has.
+int KvHeadsOfGroup(const ModelShape& model, int ranks) {
+  if (model.kv_heads % ranks == 0) return model.kv_heads;
+  return ranks % model.kv_heads == 0 ? ranks : model.heads;
+}
+
 bool IsForced(const ModelShape& model, int degree) {
   for (int forced : model.forced_degrees) {
     if (forced == degree) return true;
@@ -292,7 +298,14 @@ Wide BytesPerTokenOf(const PlanRequest& request, const MicroBatch& batch) {
       sharing.gather > 1
           ? Wide{memory.gathered_bytes_per_token} * sharing.gather
           : 0;
-  return std::max<Wide>(1, PeakOfPass(LayersInOrder(KindsOf(request, batch)),
+  std::vector<Kind> kinds = KindsOf(request, batch);
+  if (!IsVideo(request.model)) {
+    const int more =
+        KvHeadsOfGroup(request.model, sharing.ulysses) - request.model.kv_heads;
+    kinds[0].memory.layer_bytes_per_token +=
+        more * memory.kv_head_bytes_per_token;
+  }
+  return std::max<Wide>(1, PeakOfPass(LayersInOrder(kinds),
                                       memory.head_bytes_per_token, gathered));
 }
 

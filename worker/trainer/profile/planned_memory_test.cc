@@ -38,6 +38,7 @@ DecoderConfig ConfigOf(const jobspec::JobSpec& job) {
   config.kv_heads = job.model.kv_heads;
   config.vocab = job.model.vocab;
   config.mlp_width = job.model.mlp_width;
+  config.mlp_width = job.model.mlp_width;
   return config;
 }
 
@@ -86,6 +87,19 @@ TEST(PlannedMemoryTest, CountsGatheredKeysAndValues) {
     for (const int n : {0, 4, 8}) {
       Check(job, {512, degree, n, 1}, &sweep);
     }
+  }
+}
+
+// More ranks than key and value heads: each is on several. They are a large
+// part of a layer with a narrow MLP.
+TEST(PlannedMemoryTest, CountsCopiesOfKeyAndValueHeads) {
+  MemorySweep sweep("copied key and value heads");
+  jobspec::JobSpec job = Job(8, 128);
+  job.model.heads = 8;
+  job.model.kv_heads = 1;
+  job.model.mlp_width = 64;
+  for (const int degree : {2, 4, 8}) {
+    for (const int n : {0, 4}) Check(job, {760, degree, n, degree}, &sweep);
   }
 }
 

@@ -29,7 +29,7 @@ int64_t PredictBytes(const PlanRequest& request, const LayerCounts& recompute,
                      int degree, int64_t padded_tokens);
 
 // Own tokens that a rank can hold; at most kMaxTokensPerRank. Wider degrees
-// hold fewer under kv_gather and where K/V heads are copied, and none holds more
+// hold fewer under kv_gather and where K/V heads are copied; none holds more
 // than degree 1.
 int64_t TokensPerRank(const PlanRequest& request, const LayerCounts& recompute,
                       int degree = 1);

@@ -46,6 +46,10 @@ DataSummary ToDataSummary(const v1::DataSummary& proto) {
   data.total_tokens = proto.total_tokens();
   data.evaluation_samples = proto.evaluation_samples();
   data.evaluation_tokens = proto.evaluation_tokens();
+  data.evaluation_too_long = proto.evaluation_too_long();
+  data.evaluation_bad = proto.evaluation_bad();
+  data.evaluation_truncated = proto.evaluation_truncated();
+  data.evaluation_untrained = proto.evaluation_untrained();
   return data;
 }
 

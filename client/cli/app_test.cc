@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli/app_fixture.h"
+#include "client/cli/job_views.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -190,6 +191,27 @@ TEST_F(AppTest, HelpNamesEveryPolicy) {
                              "dcp-intra", "balanced", "even"}) {
     EXPECT_THAT(out(), HasSubstr(policy));
   }
+}
+
+TEST(FormatDataTest, WhatIsLeftOutOfEitherSourceIsCounted) {
+  client::DataSummary data;
+  data.num_samples = 7;
+  data.num_bad = 1;
+  data.evaluation_samples = 5;
+  data.evaluation_too_long = 4;
+  data.evaluation_bad = 3;
+  data.evaluation_untrained = 2;
+  const std::string text = FormatData(data);
+  data.evaluation_tokens = 90;
+  EXPECT_EQ(FormatData(data),
+            "7 documents, 0 tokens, longest 0; 1 skipped as empty or "
+            "unreadable; 5 more for evaluation, 90 tokens (4 skipped as too "
+            "long; 3 skipped as empty or unreadable; 2 without a loss)");
+  data.num_bad = data.evaluation_bad = data.evaluation_untrained = 0;
+  data.evaluation_too_long = 0;
+  EXPECT_EQ(FormatData(data),
+            "7 documents, 0 tokens, longest 0; 5 more for evaluation, 90 "
+            "tokens");
 }
 
 }  // namespace

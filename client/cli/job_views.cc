@@ -1,5 +1,7 @@
 #include "client/cli/job_views.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -133,29 +135,40 @@ std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
   return rows;
 }
 
+// "; 3 skipped as too long; 1 without a loss".
+std::string LeftOut(const std::vector<std::pair<int64_t, const char*>>& counts) {
+  std::string text;
+  for (const auto& [count, what] : counts) {
+    if (count > 0) absl::StrAppend(&text, "; ", count, " ", what);
+  }
+  return text;
+}
+
+constexpr char kTooLong[] = "skipped as too long";
+constexpr char kCut[] = "cut to max_length";
+constexpr char kBad[] = "skipped as empty or unreadable";
+
+std::string FormatHeldOut(const client::DataSummary& data) {
+  std::string left_out = LeftOut({{data.evaluation_too_long, kTooLong},
+                                  {data.evaluation_truncated, kCut},
+                                  {data.evaluation_bad, kBad},
+                                  {data.evaluation_untrained, "without a loss"}});
+  if (!left_out.empty()) left_out = absl::StrCat(" (", left_out.substr(2), ")");
+  return absl::StrCat("; ", data.evaluation_samples, " more for evaluation, ",
+                      FormatCount(static_cast<double>(data.evaluation_tokens)),
+                      " tokens", left_out);
+}
+
 }  // namespace
 
 std::string FormatData(const client::DataSummary& data) {
-  std::string text =
-      absl::StrCat(data.num_samples, " documents, ",
-                   FormatCount(static_cast<double>(data.total_tokens)),
-                   " tokens, longest ", data.longest_tokens);
-  if (data.num_too_long > 0) {
-    absl::StrAppend(&text, "; ", data.num_too_long, " skipped as too long");
-  }
-  if (data.num_truncated > 0) {
-    absl::StrAppend(&text, "; ", data.num_truncated, " cut to max_length");
-  }
-  if (data.num_bad > 0) {
-    absl::StrAppend(&text, "; ", data.num_bad,
-                    " skipped as empty or unreadable");
-  }
-  if (data.evaluation_samples > 0) {
-    absl::StrAppend(
-        &text, "; ", data.evaluation_samples, " more for evaluation, ",
-        FormatCount(static_cast<double>(data.evaluation_tokens)), " tokens");
-  }
-  return text;
+  return absl::StrCat(data.num_samples, " documents, ",
+                      FormatCount(static_cast<double>(data.total_tokens)),
+                      " tokens, longest ", data.longest_tokens,
+                      LeftOut({{data.num_too_long, kTooLong},
+                               {data.num_truncated, kCut},
+                               {data.num_bad, kBad}}),
+                      data.evaluation_samples > 0 ? FormatHeldOut(data) : "");
 }
 
 std::string FormatJobList(const std::vector<Job>& jobs, Detail detail,

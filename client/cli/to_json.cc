@@ -104,7 +104,11 @@ Json ToJson(const client::DataSummary& data) {
           {"longest", data.longest_tokens},
           {"total_tokens", data.total_tokens},
           {"evaluation_samples", data.evaluation_samples},
-          {"evaluation_tokens", data.evaluation_tokens}};
+          {"evaluation_tokens", data.evaluation_tokens},
+          {"evaluation_too_long", data.evaluation_too_long},
+          {"evaluation_bad", data.evaluation_bad},
+          {"evaluation_truncated", data.evaluation_truncated},
+          {"evaluation_untrained", data.evaluation_untrained}};
 }
 
 Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {

@@ -107,6 +107,11 @@ struct DataSummary {
   // Held out for evaluation; none of them is counted above.
   int64_t evaluation_samples = 0;
   int64_t evaluation_tokens = 0;
+  // Of evaluation.source; 0 where a share of the data is held out.
+  int64_t evaluation_too_long = 0;
+  int64_t evaluation_bad = 0;
+  int64_t evaluation_truncated = 0;
+  int64_t evaluation_untrained = 0;  // passed over: no token has a loss
 };
 
 // Costs that plans are made with.

@@ -30,7 +30,11 @@ EvaluationData::EvaluationData(std::unique_ptr<data::Dataset> dataset,
   const data::Sampler order(seed_, num_documents, /*samples_per_step=*/1);
   for (int64_t i = 0; i < num_documents && samples_.size() < most; ++i) {
     planner::Sample sample = SampleOf(order.Document(i));
-    if (sample.trained_tokens > 0) samples_.push_back(sample);
+    if (sample.trained_tokens > 0) {
+      samples_.push_back(sample);
+    } else {
+      ++num_untrained_;
+    }
   }
 }
 

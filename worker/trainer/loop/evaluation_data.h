@@ -30,6 +30,8 @@ class EvaluationData {
   // Those without a trained token are passed over: they have no loss.
   const std::vector<planner::Sample>& samples() const { return samples_; }
   int64_t num_tokens() const;
+  // Passed over until there were enough.
+  int64_t num_untrained() const { return num_untrained_; }
 
   // What this rank works on under a plan of those samples. Errors carry
   // DATA_ERROR and `step`.
@@ -46,6 +48,7 @@ class EvaluationData {
   int64_t vocab_;
   int rank_;
   std::vector<planner::Sample> samples_;
+  int64_t num_untrained_ = 0;
 };
 
 }  // namespace evenstep::trainer

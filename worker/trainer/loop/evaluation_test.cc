@@ -258,6 +258,28 @@ TEST_F(EvaluationTest, DocumentsWithoutALossTakeNoPlaceOfOthers) {
   const auto data = OpenJobData(setup);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->evaluation->samples().size(), 11u);
+  setup.spec.evaluation.samples = 0;
+  EXPECT_EQ(OpenJobData(setup)->summary.evaluation_untrained(), 10);
+}
+
+TEST_F(EvaluationTest, HeldOutSamplesThatAreLeftOutAreCounted) {
+  std::ofstream(held_out_ + "/empty.txt").close();
+  TrainerSetup setup;
+  ThreadedJob job(1, DealOut);
+  setup.spec = job.spec;
+  setup.spec.data.on_bad_sample = data::OnBadSample::kSkip;
+  setup.spec.data.on_too_long = data::OnTooLong::kSkip;
+  setup.spec.data.max_length = 112;  // all that is trained on
+  std::ofstream(held_out_ + "/long.txt") << std::string(112, 'a');
+  EvaluateOn(&setup.spec, 1);
+  const auto skipped = OpenJobData(setup);
+  ASSERT_TRUE(skipped.ok()) << skipped.status();
+  EXPECT_EQ(skipped->summary.evaluation_samples(), 11);
+  EXPECT_EQ(skipped->summary.evaluation_bad(), 1);
+  EXPECT_EQ(skipped->summary.evaluation_too_long(), 1);
+  EXPECT_EQ(skipped->summary.num_bad(), 0);
+  setup.spec.data.on_too_long = data::OnTooLong::kTruncate;
+  EXPECT_EQ(OpenJobData(setup)->summary.evaluation_truncated(), 1);
 }
 
 // Takes a held-out file away before `step`, after which all ranks are

@@ -53,6 +53,14 @@ uint64_t KeyOf(const data::Dataset& training, const data::Dataset& held_out) {
   return key.value();
 }
 
+// Of a source for evaluation alone.
+void CountLeftOut(const data::DatasetSummary& held_out,
+                  evenstep::v1::DataSummary* summary) {
+  summary->set_evaluation_too_long(held_out.num_too_long);
+  summary->set_evaluation_bad(held_out.num_bad);
+  summary->set_evaluation_truncated(held_out.num_truncated);
+}
+
 absl::StatusOr<JobData> OpenData(const TrainerSetup& setup) {
   EVENSTEP_ASSIGN_OR_RETURN(data::HeldOutSplit both, OpenBoth(setup.spec));
   const uint64_t key = both.held_out == nullptr
@@ -62,6 +70,9 @@ absl::StatusOr<JobData> OpenData(const TrainerSetup& setup) {
   data.summary = data.training.Summary();
   data.summary.set_content_key(key);
   if (both.held_out == nullptr) return data;
+  if (!setup.spec.evaluation.source.empty()) {
+    CountLeftOut(both.held_out->summary(), &data.summary);
+  }
   data.evaluation.emplace(std::move(both.held_out), setup);
   if (data.evaluation->samples().empty()) {
     return absl::DataLossError(
@@ -71,6 +82,7 @@ absl::StatusOr<JobData> OpenData(const TrainerSetup& setup) {
   data.summary.set_evaluation_samples(
       static_cast<int64_t>(data.evaluation->samples().size()));
   data.summary.set_evaluation_tokens(data.evaluation->num_tokens());
+  data.summary.set_evaluation_untrained(data.evaluation->num_untrained());
   return data;
 }
 

@@ -44,6 +44,34 @@ TEST_F(AppTest, LogsShowRankAndText) {
   EXPECT_EQ(out(), Golden("logs.json", out()));
 }
 
+// Libraries colour what they write, and a line has what data have.
+TEST_F(AppTest, LogsDoNotCommandTheTerminal) {
+  fake_.PutJob(FullJob());
+  client::LogLine line;
+  line.text =
+      "a\tb \x1b[2Jc\r\xc2\x9b"
+      "1md \xff \xc3\xa9";
+  fake_.AddLog("books-1", line);
+  for (const bool terminal : {false, true}) {
+    terminal_ = terminal;
+    EXPECT_EQ(Run({"logs", "books-1"}), 0);
+    EXPECT_EQ(out(), "[rank 0] a\tb \\x1b[2Jc\\x0d\\u009b1md ? \xc3\xa9\n");
+  }
+  EXPECT_EQ(Run({"logs", "books-1", "-o", "json"}), 0);
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
+  const std::string text = Json::parse(out())["text"];
+  EXPECT_THAT(text, HasSubstr("a\tb \x1b[2Jc\r\xc2\x9b"
+                              "1md "));
+}
+
+TEST_F(AppTest, AJobFileDoesNotCommandTheTerminal) {
+  client::Job job = FullJob();
+  job.job_file = "name: a  # \x1b]0;title\x07\n";
+  fake_.PutJob(job);
+  EXPECT_EQ(Run({"describe", "books-1", "-o", "wide"}), 0);
+  EXPECT_THAT(out(), HasSubstr("Job file:\nname: a  # \\x1b]0;title\\x07\n"));
+}
+
 TEST_F(AppTest, EventsAreShownInOrder) {
   ASSERT_EQ(Run({"submit", job_file_, "--no-wait", "--id", "first"}), 0);
   EXPECT_EQ(Run({"events", "first"}), 0);

@@ -136,7 +136,8 @@ std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
 }
 
 // "; 3 skipped as too long; 1 without a loss".
-std::string LeftOut(const std::vector<std::pair<int64_t, const char*>>& counts) {
+std::string LeftOut(
+    const std::vector<std::pair<int64_t, const char*>>& counts) {
   std::string text;
   for (const auto& [count, what] : counts) {
     if (count > 0) absl::StrAppend(&text, "; ", count, " ", what);
@@ -149,10 +150,11 @@ constexpr char kCut[] = "cut to max_length";
 constexpr char kBad[] = "skipped as empty or unreadable";
 
 std::string FormatHeldOut(const client::DataSummary& data) {
-  std::string left_out = LeftOut({{data.evaluation_too_long, kTooLong},
-                                  {data.evaluation_truncated, kCut},
-                                  {data.evaluation_bad, kBad},
-                                  {data.evaluation_untrained, "without a loss"}});
+  std::string left_out =
+      LeftOut({{data.evaluation_too_long, kTooLong},
+               {data.evaluation_truncated, kCut},
+               {data.evaluation_bad, kBad},
+               {data.evaluation_untrained, "without a loss"}});
   if (!left_out.empty()) left_out = absl::StrCat(" (", left_out.substr(2), ")");
   return absl::StrCat("; ", data.evaluation_samples, " more for evaluation, ",
                       FormatCount(static_cast<double>(data.evaluation_tokens)),
@@ -209,7 +211,7 @@ std::string FormatJob(const Job& job, Detail detail, absl::Time now,
                     FormatTable(StepTable(job.recent_steps), mode));
   }
   if (detail == Detail::kWide) {
-    absl::StrAppend(&text, "Job file:\n", job.job_file);
+    absl::StrAppend(&text, "Job file:\n", PrintableText(job.job_file));
   }
   return text;
 }
@@ -229,7 +231,8 @@ std::string FormatEvent(const client::JobEvent& event, ColourMode mode) {
 std::string FormatLogLine(const client::LogLine& line, Detail detail) {
   const std::string who =
       line.rank < 0 ? "agent" : absl::StrCat("rank ", line.rank);
-  const std::string text = absl::StrFormat("[%s] %s", who, line.text);
+  const std::string text =
+      absl::StrCat("[", who, "] ", PrintableText(line.text));
   if (detail == Detail::kNarrow) return text;
   return absl::StrCat(FormatInstant(line.time), "  ", text);
 }

@@ -36,23 +36,6 @@ Totals ToTotals(const v1::JobTotals& proto) {
   return totals;
 }
 
-DataSummary ToDataSummary(const v1::DataSummary& proto) {
-  DataSummary data;
-  data.num_samples = proto.num_samples();
-  data.num_too_long = proto.num_too_long();
-  data.num_bad = proto.num_bad();
-  data.num_truncated = proto.num_truncated();
-  data.longest_tokens = proto.longest();
-  data.total_tokens = proto.total_tokens();
-  data.evaluation_samples = proto.evaluation_samples();
-  data.evaluation_tokens = proto.evaluation_tokens();
-  data.evaluation_too_long = proto.evaluation_too_long();
-  data.evaluation_bad = proto.evaluation_bad();
-  data.evaluation_truncated = proto.evaluation_truncated();
-  data.evaluation_untrained = proto.evaluation_untrained();
-  return data;
-}
-
 Costs::Layers ToLayers(const v1::LayerCost& proto) {
   return {proto.linear_ns_per_token(), proto.quadratic_ns_per_token2()};
 }
@@ -94,7 +77,7 @@ void FillProgress(const v1::Job& proto, Job* job) {
     job->recent_steps.push_back(FromProto(step));
   }
   if (proto.has_totals()) job->totals = ToTotals(proto.totals());
-  if (proto.has_data()) job->data = ToDataSummary(proto.data());
+  if (proto.has_data()) job->data = FromProto(proto.data());
   if (proto.has_costs()) job->costs = ToCosts(proto.costs());
   job->weights_path = proto.weights_path();
   job->emulated_link = proto.emulated_link();
@@ -188,6 +171,23 @@ JobEvent FromProto(const v1::JobEvent& proto) {
   event.message = proto.message();
   event.attempt = proto.attempt();
   return event;
+}
+
+DataSummary FromProto(const v1::DataSummary& proto) {
+  DataSummary data;
+  data.num_samples = proto.num_samples();
+  data.num_too_long = proto.num_too_long();
+  data.num_bad = proto.num_bad();
+  data.num_truncated = proto.num_truncated();
+  data.longest_tokens = proto.longest();
+  data.total_tokens = proto.total_tokens();
+  data.evaluation_samples = proto.evaluation_samples();
+  data.evaluation_tokens = proto.evaluation_tokens();
+  data.evaluation_too_long = proto.evaluation_too_long();
+  data.evaluation_bad = proto.evaluation_bad();
+  data.evaluation_truncated = proto.evaluation_truncated();
+  data.evaluation_untrained = proto.evaluation_untrained();
+  return data;
 }
 
 LogLine FromProto(const v1::LogLine& proto) {

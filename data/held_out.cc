@@ -11,6 +11,7 @@
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
 #include "data/indexed_file.h"
+#include "data/sampler.h"
 
 namespace evenstep::data {
 namespace {
@@ -20,14 +21,16 @@ constexpr uint64_t kSplitStream = 0x68656c64;
 // Some documents of another data set.
 class Subset : public Dataset {
  public:
-  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> documents)
+  // `left_out` are its counts of documents that are left out or cut.
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> documents,
+         const DatasetSummary& left_out)
       : whole_(std::move(whole)), documents_(std::move(documents)) {
-    summary_ = whole_->summary();
+    summary_ = left_out;
     summary_.num_samples = static_cast<int64_t>(documents_.size());
     summary_.longest = 0;
     summary_.total_tokens = 0;
     Fnv1a64 key;
-    key.AddInt(static_cast<int64_t>(summary_.content_key));
+    key.AddInt(static_cast<int64_t>(whole_->summary().content_key));
     for (const int64_t document : documents_) {
       const int64_t length = whole_->Length(document);
       summary_.longest = std::max(summary_.longest, length);
@@ -85,9 +88,31 @@ absl::StatusOr<HeldOutSplit> SplitHeldOut(std::unique_ptr<Dataset> dataset,
         " to evaluate on; both need one"));
   }
   HeldOutSplit split;
-  split.training = std::make_unique<Subset>(whole, std::move(training));
-  split.held_out = std::make_unique<Subset>(whole, std::move(held_out));
+  split.training =
+      std::make_unique<Subset>(whole, std::move(training), whole->summary());
+  split.held_out =
+      std::make_unique<Subset>(whole, std::move(held_out), DatasetSummary());
   return split;
+}
+
+EvaluatedDocuments ChooseEvaluated(const Dataset& held_out, int64_t most,
+                                   uint64_t seed) {
+  const int64_t num_documents = held_out.summary().num_samples;
+  const auto wanted = static_cast<size_t>(most == 0 ? num_documents : most);
+  // The first ids of a permutation: no document comes twice.
+  const Sampler order(seed, num_documents, /*samples_per_step=*/1);
+  EvaluatedDocuments chosen;
+  for (int64_t i = 0; i < num_documents && chosen.documents.size() < wanted;
+       ++i) {
+    const int64_t document = order.Document(i);
+    if (held_out.TrainedTokens(document) == 0) {
+      ++chosen.num_untrained;
+      continue;
+    }
+    chosen.documents.push_back(document);
+    chosen.num_tokens += held_out.Length(document);
+  }
+  return chosen;
 }
 
 }  // namespace evenstep::data

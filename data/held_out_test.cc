@@ -57,6 +57,32 @@ TEST(HeldOutTest, SplitsAreTheSameEverywhereAndOfTheirSeed) {
   EXPECT_FALSE(one->held_out->Read(1000).ok());
 }
 
+TEST(HeldOutTest, EvaluatedDocumentsAreDrawnAndComeOnce) {
+  const auto split = SplitHeldOut(Whole(), 0.1, 7);
+  const Dataset& held_out = *split->held_out;
+  const EvaluatedDocuments all = ChooseEvaluated(held_out, 0, 7);
+  // A document of one token has no loss.
+  EXPECT_EQ(all.num_tokens + all.num_untrained,
+            held_out.summary().total_tokens);
+  const std::set<int64_t> once(all.documents.begin(), all.documents.end());
+  EXPECT_EQ(static_cast<int64_t>(once.size()) + all.num_untrained,
+            held_out.summary().num_samples);
+  const EvaluatedDocuments some = ChooseEvaluated(held_out, 5, 7);
+  EXPECT_EQ(some.documents, std::vector<int64_t>(all.documents.begin(),
+                                                 all.documents.begin() + 5));
+  EXPECT_NE(ChooseEvaluated(held_out, 5, 8).documents, some.documents);
+}
+
+TEST(HeldOutTest, WhatIsLeftOutIsCountedOnce) {
+  DatasetOptions options;
+  options.source = "synthetic:lognormal(median=20, sigma=1);documents=1000";
+  options.max_length = 40;
+  options.on_too_long = OnTooLong::kSkip;
+  const auto split = SplitHeldOut(*OpenDataset(options), 0.1, 7);
+  EXPECT_GT(split->training->summary().num_too_long, 0);
+  EXPECT_EQ(split->held_out->summary().num_too_long, 0);
+}
+
 TEST(HeldOutTest, NoShareHoldsNothingOutAndWrongOnesAreRefused) {
   const auto none = SplitHeldOut(Whole(), 0, 7);
   EXPECT_EQ(none->held_out, nullptr);

@@ -16,6 +16,21 @@ v1::DataSummary ToProto(const data::DatasetSummary& summary) {
   return proto;
 }
 
+v1::DataSummary ToProto(const jobspec::OpenedData& data) {
+  v1::DataSummary proto = ToProto(data.training->summary());
+  proto.set_content_key(data.content_key);
+  if (data.held_out == nullptr) return proto;
+  const data::DatasetSummary& held_out = data.held_out->summary();
+  proto.set_evaluation_too_long(held_out.num_too_long);
+  proto.set_evaluation_bad(held_out.num_bad);
+  proto.set_evaluation_truncated(held_out.num_truncated);
+  proto.set_evaluation_samples(
+      static_cast<int64_t>(data.evaluated.documents.size()));
+  proto.set_evaluation_tokens(data.evaluated.num_tokens);
+  proto.set_evaluation_untrained(data.evaluated.num_untrained);
+  return proto;
+}
+
 absl::StatusOr<data::DatasetSummary> FromProto(const v1::DataSummary& proto) {
   for (const int64_t count :
        {proto.num_samples(), proto.num_too_long(), proto.num_bad(),

@@ -1,6 +1,7 @@
 #include "client/cli/data_command.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -11,12 +12,16 @@
 #include "base/status_macros.h"
 #include "client/cli/data_report.h"
 #include "client/cli/job_source.h"
+#include "client/cli/printable_text.h"
+#include "client/convert.h"
 #include "data/latents_dataset.h"
 #include "data/megatron_writer.h"
 #include "data/source_kind.h"
 #include "data/tokenizer.h"
 #include "jobspec/job_spec.h"
+#include "jobspec/open_data.h"
 #include "planner/validate.h"
+#include "wire/data_summary_proto.h"
 
 namespace evenstep::cli {
 namespace {
@@ -28,31 +33,45 @@ using data::DatasetOptions;
 
 // A source, with the rules that a job has if it says none; or the data of a job
 // file, by its rules.
-absl::StatusOr<DatasetOptions> RulesOf(const InspectDataCommand& command) {
+struct Inspected {
   DatasetOptions rules;
+  std::optional<jobspec::JobSpec> job;
+};
+
+absl::StatusOr<jobspec::JobSpec> ReadSpec(const std::string& file) {
+  EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job, ReadJob(file, ""));
+  jobspec::ParseOptions options;
+  options.name = job.file_name;
+  options.base_dir = job.base_dir;
+  options.costs = jobspec::CostsWanted::kLeaveOut;
+  return jobspec::ParseJobFile(job.job_file, options);
+}
+
+absl::Status CheckPatch(const InspectDataCommand& command,
+                        const std::string& source) {
+  if (command.patch == 0 || absl::StartsWith(source, kLatents)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--patch is of ", kLatents, "PATH, not of ", source));
+}
+
+absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
+  Inspected inspected;
+  jobspec::JobSpec spec;  // with a job's defaults
   if (data::FindSourceKind(command.what) != nullptr) {
-    rules.source = command.what;
+    spec.data.source = command.what;
+    spec.data.max_length = 0;
   } else {
-    EVENSTEP_ASSIGN_OR_RETURN(const client::SubmitOptions job,
-                              ReadJob(command.what, ""));
-    jobspec::ParseOptions options;
-    options.name = job.file_name;
-    options.base_dir = job.base_dir;
-    options.costs = jobspec::CostsWanted::kLeaveOut;
-    EVENSTEP_ASSIGN_OR_RETURN(const jobspec::JobSpec spec,
-                              jobspec::ParseJobFile(job.job_file, options));
-    rules = jobspec::ToDatasetOptions(spec);
+    EVENSTEP_ASSIGN_OR_RETURN(spec, ReadSpec(command.what));
   }
-  if (!command.tokenizer.empty()) rules.tokenizer = command.tokenizer;
-  if (command.max_length > 0) rules.max_length = command.max_length;
-  if (command.patch > 0) {
-    if (!absl::StartsWith(rules.source, kLatents)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--patch is of ", kLatents, "PATH, not of ", rules.source));
-    }
-    rules.patch = command.patch;
-  }
-  return rules;
+  if (!command.tokenizer.empty()) spec.data.tokenizer = command.tokenizer;
+  if (command.max_length > 0) spec.data.max_length = command.max_length;
+  EVENSTEP_RETURN_IF_ERROR(CheckPatch(command, spec.data.source));
+  if (command.patch > 0) spec.model.patch = command.patch;
+  inspected.rules = jobspec::ToDatasetOptions(spec);
+  if (spec.evaluation.enabled()) inspected.job = spec;
+  return inspected;
 }
 
 // All samples that can be read, however long. INVALID_ARGUMENT where there is
@@ -65,6 +84,21 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(DatasetOptions options) {
   absl::StatusOr<std::unique_ptr<Dataset>> opened = data::OpenDataset(options);
   if (!absl::IsNotFound(opened.status())) return opened;
   return absl::InvalidArgumentError(opened.status().message());
+}
+
+// By opening the data again as a rank of the job would.
+HeldOutReport MakeHeldOutReport(const jobspec::JobSpec& job) {
+  HeldOutReport report;
+  report.source = job.evaluation.source;
+  const absl::StatusOr<jobspec::OpenedData> data = jobspec::OpenData(job);
+  if (!data.ok()) {
+    report.refused = std::string(data.status().message());
+    return report;
+  }
+  report.num_samples = data->held_out->summary().num_samples;
+  report.num_tokens = data->held_out->summary().total_tokens;
+  report.job = client::FromProto(wire::ToProto(*data));
+  return report;
 }
 
 // What `data tokenize` did.
@@ -153,16 +187,17 @@ void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
 ExitCode InspectData(Environment& environment, const GlobalOptions& global,
                      const InspectDataCommand& command) {
   Output output(environment, global);
-  const absl::StatusOr<DatasetOptions> rules = RulesOf(command);
-  if (!rules.ok()) return output.Fail(rules.status());
-  const auto dataset = OpenAll(*rules);
+  const absl::StatusOr<Inspected> inspected = WhatToInspect(command);
+  if (!inspected.ok()) return output.Fail(inspected.status());
+  const auto dataset = OpenAll(inspected->rules);
   if (!dataset.ok()) return output.Fail(dataset.status());
-  const DataReport report = MakeDataReport(**dataset, *rules);
+  DataReport report = MakeDataReport(**dataset, inspected->rules);
+  if (inspected->job) report.held_out = MakeHeldOutReport(*inspected->job);
   if (output.structured()) {
     output.Document(ToJson(report));
   } else {
     const int columns = environment.columns ? environment.columns() : 80;
-    output.Text(FormatDataReport(report, columns));
+    output.Text(PrintableText(FormatDataReport(report, columns)));
   }
   return kExitOk;
 }

@@ -88,6 +88,67 @@ TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
   EXPECT_EQ(json["histogram"].size(), 6u);  // empty ones between them too
 }
 
+TEST_F(DataCommandTest, InspectShowsWhatIsHeldOutOfTraining) {
+  for (int i = 0; i < 40; ++i) Write(absl::StrCat("more", i), "abc");
+  std::filesystem::remove(documents_ + "/empty");
+  std::ofstream(job_file_) << "name: a\ndata:\n  source: text:documents\n"
+                              "  max_length: 50\n  on_too_long: skip\n"
+                              "evaluation: {share: 0.25, samples: 2}\n";
+  ASSERT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0) << err();
+  const Json json = Json::parse(out());
+  const Json& held_out = json["held_out"];
+  const Json& job = held_out["job"];
+  EXPECT_TRUE(held_out["source"].is_null());
+  EXPECT_GT(held_out["samples"], 2);
+  // Of what the rules leave.
+  EXPECT_EQ(held_out["samples"].get<int>() + job["num_samples"].get<int>(), 42);
+  EXPECT_EQ(held_out["tokens"].get<int>() + job["total_tokens"].get<int>(),
+            40 * 4 + 3 + 5);
+  EXPECT_EQ(job["evaluation_samples"], 2);
+  EXPECT_EQ(job["num_too_long"], 1);
+  EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
+  EXPECT_THAT(out(),
+              AllOf(HasSubstr(absl::StrCat(held_out["samples"].get<int>(),
+                                           " samples are held out, ")),
+                    HasSubstr("a job's data: "),
+                    HasSubstr("; 1 skipped as too long; 2 more for "
+                              "evaluation, ")));
+}
+
+TEST_F(DataCommandTest, InspectShowsWhatIsLeftOutOfAnEvaluationsOwnSource) {
+  std::filesystem::create_directories(folder_ + "/held_out");
+  std::ofstream(folder_ + "/held_out/short") << "ab";
+  std::ofstream(folder_ + "/held_out/long") << std::string(80, 'a');
+  std::ofstream(folder_ + "/held_out/empty").close();
+  std::ofstream(folder_ + "/held_out/masked.jsonl")
+      << "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n";
+  const std::string job =
+      "name: a\ndata:\n  source: text:documents\n  max_length: 50\n"
+      "  on_bad_sample: skip\n  on_too_long: ";
+  const std::string evaluation = "\nevaluation: {source: text:held_out}\n";
+  std::ofstream(job_file_) << job << "skip" << evaluation;
+  EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("2 samples of text:"),
+                           HasSubstr("held_out are held out, "),
+                           HasSubstr("; 1 more for evaluation, 3 tokens (1 "
+                                     "skipped as too long; 1 skipped as empty "
+                                     "or unreadable; 1 without a loss)")));
+  std::ofstream(job_file_) << job << "fail" << evaluation;
+  EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
+  EXPECT_THAT(Json::parse(out())["held_out"]["refused"].get<std::string>(),
+              HasSubstr("1 samples of text:"));
+  EXPECT_EQ(Run({"data", "inspect", job_file_, "--max-length", "101"}), 0);
+  EXPECT_THAT(out(), HasSubstr("3 samples of text:"));
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_TRUE(Json::parse(out())["held_out"].is_null());
+}
+
+TEST_F(DataCommandTest, NamesOfFilesDoNotCommandTheTerminal) {
+  Write("\x1b[2J", std::string(300, 'a'));
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), HasSubstr("documents/\\x1b[2J"));
+}
+
 TEST_F(DataCommandTest, InspectCountsMaskedTokensAsNotTrained) {
   Write("d.jsonl",
         "{\"prompt\": \"abc\", \"completion\": \"d\"}\n"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "client/cli/format_value.h"
+#include "client/cli/job_views.h"
 #include "client/cli/table.h"
 #include "jobspec/job_spec.h"
 
@@ -119,6 +120,28 @@ std::string BadText(const DataReport& report) {
                       ": a job is refused unless it says on_bad_sample: skip");
 }
 
+std::string HeldOutText(const HeldOutReport& held_out) {
+  if (!held_out.refused.empty()) {
+    return absl::StrCat("a job is refused: ", held_out.refused, "\n");
+  }
+  const std::string from =
+      held_out.source.empty() ? "" : absl::StrCat(" of ", held_out.source);
+  return absl::StrCat(Counted(held_out.num_samples, "sample"), from,
+                      held_out.num_samples == 1 ? " is" : " are", " held out, ",
+                      Counted(held_out.num_tokens, "token"),
+                      "\na job's data: ", FormatData(held_out.job), "\n");
+}
+
+Json HeldOutToJson(const std::optional<HeldOutReport>& held_out) {
+  if (!held_out.has_value()) return nullptr;
+  if (!held_out->refused.empty()) return {{"refused", held_out->refused}};
+  return {
+      {"source", held_out->source.empty() ? Json() : Json(held_out->source)},
+      {"samples", held_out->num_samples},
+      {"tokens", held_out->num_tokens},
+      {"job", ToJson(held_out->job)}};
+}
+
 }  // namespace
 
 DataReport MakeDataReport(const data::Dataset& dataset,
@@ -172,6 +195,7 @@ std::string FormatDataReport(const DataReport& report, int columns) {
     absl::StrAppend(&text, Counted(report.num_masked, "sample"),
                     " without a trained token\n");
   }
+  if (report.held_out) absl::StrAppend(&text, HeldOutText(*report.held_out));
   return text;
 }
 
@@ -203,7 +227,8 @@ Json ToJson(const DataReport& report) {
                {"longest", report.longest},
                {"longest_name", report.longest_name},
                {"histogram", histogram},
-               {"rules", rules}};
+               {"rules", rules},
+               {"held_out", HeldOutToJson(report.held_out)}};
   if (report.patch > 0) json["patch"] = report.patch;
   return json;
 }

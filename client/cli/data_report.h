@@ -2,15 +2,17 @@
 #define EVENSTEP_CLIENT_CLI_DATA_REPORT_H_
 
 // What `evenstep data inspect` finds out about a data set, and how it is shown:
-// counts, a histogram of lengths, and what a job's rules would do. Pure but for
-// the data set's index, which is already open.
+// counts, a histogram of lengths, what a job's rules would do, and what a job
+// would hold out. Pure but for the data set's index, which is already open.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/cli/to_json.h"
 #include "data/dataset.h"
+#include "evenstep/job.h"
 
 namespace evenstep::cli {
 
@@ -20,6 +22,15 @@ struct LengthBucket {
   int64_t until = 0;
   int64_t num_samples = 0;
   int64_t num_tokens = 0;
+};
+
+// What a job that is evaluated makes of its data.
+struct HeldOutReport {
+  std::string source;       // empty: a share of the job's data
+  int64_t num_samples = 0;  // held out: never trained on
+  int64_t num_tokens = 0;
+  client::DataSummary job;  // as its ranks would report it
+  std::string refused;      // not empty: why the job would not start
 };
 
 struct DataReport {
@@ -41,6 +52,7 @@ struct DataReport {
   data::OnBadSample on_bad_sample = data::OnBadSample::kFail;
   int64_t num_too_long = 0;
   int64_t tokens_cut = 0;  // by the rule, of samples that are too long
+  std::optional<HeldOutReport> held_out;  // absent: nothing is held out
 };
 
 // `dataset` was opened without a limit of length; the rules are those that

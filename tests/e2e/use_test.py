@@ -70,6 +70,8 @@ class UseTest(unittest.TestCase):
         self.assertRegex(self.trained.stderr,
                          rf"12/12 steps  loss .*held out {losses[2]:.4f}")
         self.assertRegex(self.trained.stderr, "more for evaluation")
+        inspected = self.run_evenstep("data", "inspect", self.job, "-o", "json")
+        self.assertEqual(json.loads(inspected.stdout)["held_out"]["job"], data)
         with open(self.out / "loss.csv", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual([bool(r["evaluation_loss"]) for r in rows],

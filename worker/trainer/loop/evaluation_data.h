@@ -23,15 +23,12 @@ namespace evenstep::trainer {
 
 class EvaluationData {
  public:
+  // `documents` of `dataset` are those that are evaluated.
   EvaluationData(std::unique_ptr<data::Dataset> dataset,
+                 const std::vector<int64_t>& documents,
                  const TrainerSetup& setup);
 
-  // The job's evaluation.samples of the documents, drawn by its seed, or all.
-  // Those without a trained token are passed over: they have no loss.
   const std::vector<planner::Sample>& samples() const { return samples_; }
-  int64_t num_tokens() const;
-  // Passed over until there were enough.
-  int64_t num_untrained() const { return num_untrained_; }
 
   // What this rank works on under a plan of those samples. Errors carry
   // DATA_ERROR and `step`.
@@ -48,7 +45,6 @@ class EvaluationData {
   int64_t vocab_;
   int rank_;
   std::vector<planner::Sample> samples_;
-  int64_t num_untrained_ = 0;
 };
 
 }  // namespace evenstep::trainer

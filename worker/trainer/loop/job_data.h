@@ -1,9 +1,9 @@
 #ifndef EVENSTEP_WORKER_TRAINER_LOOP_JOB_DATA_H_
 #define EVENSTEP_WORKER_TRAINER_LOOP_JOB_DATA_H_
 
-// All data of a job, opened and indexed: what it trains on, and what it is
-// evaluated on, which never meet. Opened by every rank at its start; what they
-// see is compared by the content key before the first step.
+// All data of a job (jobspec/open_data.h) as the step loop sees it. Opened by
+// every rank at its start; what they see is compared by the content key before
+// the first step.
 
 #include <optional>
 

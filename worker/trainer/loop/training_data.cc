@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "wire/data_summary_proto.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/loop/failure.h"
 #include "worker/trainer/loop/read_document.h"
@@ -38,10 +37,6 @@ TrainingData::TrainingData(std::unique_ptr<data::Dataset> dataset,
       generation_(setup.generation),
       rank_(setup.rank),
       world_(setup.world) {}
-
-evenstep::v1::DataSummary TrainingData::Summary() const {
-  return wire::ToProto(dataset_->summary());
-}
 
 evenstep::v1::LengthReport TrainingData::Lengths(int64_t step) const {
   evenstep::v1::LengthReport report;

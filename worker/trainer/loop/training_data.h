@@ -26,11 +26,11 @@ using SampleMap = std::map<int64_t, data::SampleTokens>;
 
 class TrainingData {
  public:
-  // Opened by loop/job_data.h; with a sample, and in the model's vocabulary.
+  // Opened by jobspec/open_data.h; with a sample, and in the model's
+  // vocabulary.
   TrainingData(std::unique_ptr<data::Dataset> dataset,
                const TrainerSetup& setup);
 
-  evenstep::v1::DataSummary Summary() const;
   // This rank's share of the step's lengths.
   evenstep::v1::LengthReport Lengths(int64_t step) const;
   // Tokens of every sample that this rank works on under the plan.

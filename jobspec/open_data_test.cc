@@ -1,0 +1,65 @@
+#include "jobspec/open_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace evenstep::jobspec {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kLaw[] = "synthetic:lognormal(median=20, sigma=1);documents=500";
+
+JobSpec Spec() {
+  JobSpec spec;
+  spec.data.source = kLaw;
+  spec.data.max_length = 60;
+  spec.data.on_too_long = OnTooLong::kSkip;
+  return spec;
+}
+
+TEST(OpenDataTest, WithoutEvaluationNothingIsHeldOut) {
+  const auto data = OpenData(Spec());
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->held_out, nullptr);
+  EXPECT_TRUE(data->evaluated.documents.empty());
+  EXPECT_EQ(data->content_key, data->training->summary().content_key);
+}
+
+TEST(OpenDataTest, AShareIsTakenOfWhatTheRulesLeave) {
+  const int64_t left = OpenData(Spec())->training->summary().num_samples;
+  EXPECT_LT(left, 500);
+  JobSpec spec = Spec();
+  spec.evaluation.share = 0.2;
+  spec.evaluation.samples = 7;
+  const auto data = OpenData(spec);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->training->summary().num_samples +
+                data->held_out->summary().num_samples,
+            left);
+  EXPECT_EQ(data->evaluated.documents.size(), 7u);
+}
+
+TEST(OpenDataTest, ASourceOfItsOwnIsUnderTheSameRulesAndInTheKey) {
+  JobSpec spec = Spec();
+  spec.evaluation.source = std::string(kLaw) + ";seed=1";
+  const auto data = OpenData(spec);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->training->summary().num_samples,
+            OpenData(Spec())->training->summary().num_samples);
+  EXPECT_GT(data->held_out->summary().num_too_long, 0);
+  EXPECT_LE(data->held_out->summary().longest, 60);
+  EXPECT_NE(data->content_key, OpenData(Spec())->content_key);
+}
+
+TEST(OpenDataTest, TokensOutsideTheVocabularyAreRefused) {
+  JobSpec spec = Spec();
+  spec.model.vocab = 256;
+  EXPECT_THAT(OpenData(spec).status().ToString(),
+              HasSubstr("set model.vocab to 257 or more"));
+}
+
+}  // namespace
+}  // namespace evenstep::jobspec

@@ -13,6 +13,7 @@ namespace evenstep::jobspec {
 namespace {
 
 constexpr char kModelPrefix[] = "evenstep.model.";
+constexpr char kNameKey[] = "evenstep.model.name";
 
 absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
                              const std::string& key) {
@@ -42,6 +43,8 @@ absl::StatusOr<ModelSpec> SpecOf(const data::SafetensorsMetadata& metadata) {
   EVENSTEP_RETURN_IF_ERROR(value("mlp_width", &spec.mlp_width));
   EVENSTEP_RETURN_IF_ERROR(value("rope_theta", &spec.rope_theta));
   EVENSTEP_RETURN_IF_ERROR(value("norm_epsilon", &spec.norm_epsilon));
+  const auto name = metadata.find(kNameKey);
+  if (name != metadata.end()) spec.name = name->second;
   const auto attention = metadata.find("evenstep.model.attention");
   if (attention == metadata.end()) return spec;
   EVENSTEP_RETURN_IF_ERROR(ParseAttention(attention->second, &spec.attention));
@@ -60,7 +63,7 @@ absl::Status CheckWords(const data::SafetensorsMetadata& metadata,
   };
   constexpr char kNone[] = "none";
   EVENSTEP_RETURN_IF_ERROR(
-      word("evenstep.model.name", kNone,
+      word(kNameKey, kNone,
            model.name.empty() ? kNone : absl::string_view(model.name)));
   EVENSTEP_RETURN_IF_ERROR(word("evenstep.model.kind",
                                 ModelKindName(ModelKind::kText),
@@ -109,13 +112,6 @@ absl::Status CheckBoth(const std::string& file, const ModelSpec& model) {
 
 absl::StatusOr<ModelSpec> TextModelOfWeights(
     const std::string& file, const data::SafetensorsHeader& header) {
-  const auto name = header.metadata.find("evenstep.model.name");
-  if (name != header.metadata.end()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the weights are of '", name->second,
-        "', a model that its trainer was built with; this trainer has its own "
-        "models alone"));
-  }
   if (header.metadata.count("evenstep.model.layers") > 0) {
     return SpecOf(header.metadata);
   }
@@ -131,6 +127,13 @@ absl::StatusOr<ModelSpec> TextModelOfWeights(
 
 absl::StatusOr<ModelSpec> VideoModelOfWeights(
     const data::SafetensorsHeader& header) {
+  const auto name = header.metadata.find(kNameKey);
+  if (name != header.metadata.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the weights are of '", name->second,
+        "', a video model that its trainer was built with; clips are sampled "
+        "from the trainer's own alone"));
+  }
   ModelSpec spec;
   spec.kind = ModelKind::kVideo;
   for (const auto& [key, value] :

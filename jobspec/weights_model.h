@@ -16,13 +16,14 @@
 
 namespace evenstep::jobspec {
 
-// Of weights that a job of the trainer's own models wrote, or of a Llama with
+// Of weights that a job wrote, whose model may have a name, or of a Llama with
 // its config.json in the folder of `file`. FAILED_PRECONDITION: neither says
 // what the model is, or it is of another kind. Errors of ParseLlamaConfig.
 absl::StatusOr<ModelSpec> TextModelOfWeights(
     const std::string& file, const data::SafetensorsHeader& header);
 
-// INVALID_ARGUMENT: the metadata are of no video model.
+// INVALID_ARGUMENT: the metadata are of no video model. FAILED_PRECONDITION: of
+// one with a name.
 absl::StatusOr<ModelSpec> VideoModelOfWeights(
     const data::SafetensorsHeader& header);
 

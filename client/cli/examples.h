@@ -65,6 +65,7 @@ inline constexpr char kDataExamples[] = R"(Examples:
 inline constexpr char kGenerateExamples[] = R"(Examples:
   evenstep generate out --prompt '#ifndef _' --temperature 0.7
   echo 'How are you?' | evenstep generate out --chat -o json
+  evenstep generate out --prompt 'a' --trainer my-trainer  of a model of your own
   evenstep generate out --out after.gif                of a video model
   evenstep generate out --untrained --out before.gif
 

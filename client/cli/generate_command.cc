@@ -101,7 +101,7 @@ class Generation {
         "generate", "--weights", Absolute(command_.weights), "--out",
         out,        "--seed",    absl::StrCat(command_.seed)};
     Append(more, &arguments);
-    return RunTrainerMode(environment_, /*trainer=*/"", folder_.path(),
+    return RunTrainerMode(environment_, command_.trainer, folder_.path(),
                           arguments);
   }
 
@@ -228,6 +228,11 @@ void AddGenerateFlags(CLI::App* app, GenerateCommand* command) {
                   "text its bytes (stdout, made printable)")
       ->type_name("PATH");
   AddSeed(app, &command->seed, "Seed of noise and choice (0)");
+  app->add_option("--trainer", command->trainer,
+                  "Trainer that knows the model, such as one with a model of "
+                  "your own (the evenstep-trainer beside this program)")
+      ->envname("EVENSTEP_TRAINER")
+      ->type_name("PATH");
   AddTextFlags(app, command);
   AddVideoFlags(app, command);
 }

@@ -21,7 +21,8 @@ namespace evenstep::cli {
 
 struct GenerateCommand {
   std::string weights;
-  std::string out;  // empty: clip.gif, or stdout for text
+  std::string out;      // empty: clip.gif, or stdout for text
+  std::string trainer;  // empty: beside this binary
   uint64_t seed = 0;
   // Of text.
   std::optional<std::string> prompt;  // absent: stdin

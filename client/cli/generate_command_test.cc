@@ -36,16 +36,38 @@ TEST(GenerateCommandTest, WeightsInSeveralFilesAreNotCalledMissing) {
   EXPECT_THAT(err.str(), HasSubstr("the weights are in several files"));
 }
 
+void WriteWeights(const std::string& path, const std::string& header,
+                  size_t bytes) {
+  std::ofstream(path) << static_cast<char>(header.size())
+                      << std::string(7, '\0') << header
+                      << std::string(bytes, '\0');
+}
+
+TEST(GenerateCommandTest, ATrainerThatIsNotThereIsNamed) {
+  TempFolder folder;
+  GenerateCommand command;
+  command.weights = folder.path() + "/model.safetensors";
+  command.trainer = "/elsewhere/my-trainer";
+  WriteWeights(command.weights,
+               R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);
+  std::istringstream in("a prompt");
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  environment.in = &in;
+  EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
+  EXPECT_THAT(err.str(), HasSubstr("/elsewhere/my-trainer"));
+}
+
 // A name in a file is what its writer likes.
 TEST(GenerateCommandTest, MessagesAboutAFileDoNotCommandTheTerminal) {
   TempFolder folder;
   GenerateCommand command;
   command.weights = folder.path() + "/model.safetensors";
-  const std::string header = R"({"\u001b[2J\u009b":{"dtype":"F32","shape":[1],)"
-                             R"("data_offsets":[0,8]}})";
-  std::ofstream(command.weights)
-      << static_cast<char>(header.size()) << std::string(7, '\0') << header
-      << std::string(8, '\0');
+  WriteWeights(command.weights,
+               R"({"\u001b[2J\u009b":{"dtype":"F32","shape":[1],)"
+               R"("data_offsets":[0,8]}})",
+               8);
   std::ostringstream out;
   std::ostringstream err;
   Environment environment(out, err);

@@ -12,6 +12,7 @@
 #include "worker/trainer/model/initial_values.h"
 #include "worker/trainer/model/kernels.h"
 #include "worker/trainer/model/recompute.h"
+#include "worker/trainer/model/text_model.h"
 
 // Shapes: T own tokens, W width, H heads, D dimension of a head, V vocabulary.
 
@@ -25,6 +26,7 @@ using evenstep::trainer::ModelRequest;
 using evenstep::trainer::NamedParameter;
 using evenstep::trainer::PackedShard;
 using evenstep::trainer::SequenceAttention;
+using evenstep::trainer::TextModel;
 
 constexpr double kDeviation = 0.02;
 
@@ -47,7 +49,7 @@ struct Layer {
   }
 };
 
-class Gpt2 : public Model {
+class Gpt2 : public TextModel {
  public:
   explicit Gpt2(const ModelRequest& request) : request_(request) {
     const int64_t width = request.width;
@@ -76,9 +78,18 @@ class Gpt2 : public Model {
 
   at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
                      const ForwardOptions& options) override {
+    const at::Tensor targets_T = shard.targets_T.to(request_.device);
+    return at::cross_entropy_loss(Logits(shard, attention, options), targets_T,
+                                  {}, at::Reduction::Sum,
+                                  evenstep::data::kIgnoredTarget);
+  }
+
+  int64_t Vocab() const override { return request_.vocab; }
+
+  at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
+                    const ForwardOptions& options) override {
     const at::Tensor tokens_T = shard.tokens_T.to(request_.device);
     const at::Tensor positions_T = shard.positions_T.to(request_.device);
-    const at::Tensor targets_T = shard.targets_T.to(request_.device);
     at::Tensor x_TW = evenstep::trainer::Embed(tokens_, tokens_T) +
                       evenstep::trainer::Embed(positions_, positions_T);
     for (int i = 0; i < request_.layers; ++i) {
@@ -90,10 +101,9 @@ class Gpt2 : public Model {
                                                     layers_[i].parameters())
                  : run(x_TW);
     }
-    at::Tensor logits_TV = at::linear(Normed(x_TW, final_norm_), tokens_);
-    if (request_.dtype == at::kBFloat16) logits_TV = logits_TV.to(at::kFloat);
-    return at::cross_entropy_loss(logits_TV, targets_T, {}, at::Reduction::Sum,
-                                  evenstep::data::kIgnoredTarget);
+    const at::Tensor logits_TV = at::linear(Normed(x_TW, final_norm_), tokens_);
+    return request_.dtype == at::kBFloat16 ? logits_TV.to(at::kFloat)
+                                           : logits_TV;
   }
 
  private:

@@ -116,6 +116,27 @@ class CustomModelTest(unittest.TestCase):
         self.assertRegex(refused.stdout + refused.stderr,
                          "model.name is gpt2, the job's model has none")
 
+    def test_it_goes_on_with_a_text(self):
+        self.train("asked", "--set", "data.max_length=512", "--set",
+                   "memory.tokens_per_rank=512")
+        words = ("generate", self.folder / "asked", "-o", "json", "--prompt",
+                 "int ", "--temperature", 0)
+
+        def text(*more):
+            done = self.run_evenstep(*words, "--trainer", TRAINER, *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        short = text("--max-tokens", 20)
+        self.assertEqual(short["prompt_tokens"], list(b"int "))
+        self.assertEqual(len(short["tokens"]), 20)
+        # It has as many positions as the job's longest sample.
+        long = text("--max-tokens", 1000)
+        self.assertEqual(len(long["tokens"]), 508)
+        self.assertEqual(long["tokens"][:20], short["tokens"])
+        refused = self.run_evenstep(*words)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(refused.stderr, "'gpt2' is unknown: .*--trainer")
+
     def test_what_it_costs_is_profiled(self):
         profile = self.folder / "profile.yaml"
         done = self.run_evenstep(

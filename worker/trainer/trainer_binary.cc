@@ -12,7 +12,7 @@ int RunTrainerBinary(int argc, char** argv, const TrainerBinary& binary) {
     return ProfileMain(argc - 1, argv + 1, binary.device, &binary.models);
   }
   if (AsksForMode(kGenerateWord, argc, argv)) {
-    return GenerateMain(argc - 1, argv + 1);
+    return GenerateMain(argc - 1, argv + 1, binary.models);
   }
   return TrainerMain(argc, argv, binary.device, &binary.models);
 }

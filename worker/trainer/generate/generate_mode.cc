@@ -75,14 +75,14 @@ absl::Status GenerateClip(const GenerateMode& mode) {
   return WriteAnimatedGif(mode.out, clip, gif);
 }
 
-absl::Status Generate(const GenerateMode& mode) {
+absl::Status Generate(const GenerateMode& mode, const NamedModels& models) {
   EVENSTEP_ASSIGN_OR_RETURN(const bool is_video, IsVideoModel(mode.weights));
   if (is_video) return GenerateClip(mode);
   TextMode text = mode.text;
   text.weights = mode.weights;
   text.out = mode.out;
   text.choice.seed = mode.seed;
-  return GenerateTextFile(text);
+  return GenerateTextFile(text, models);
 }
 
 void AddClipFlags(GenerateMode* mode, ConfigTable* table) {
@@ -119,7 +119,7 @@ void AddTextFlags(TextMode* text, ConfigTable* table) {
 
 }  // namespace
 
-int GenerateMain(int argc, char** argv) {
+int GenerateMain(int argc, char** argv, const NamedModels& models) {
   GenerateMode mode;
   ConfigTable table("evenstep-trainer generate",
                     "Samples a clip or text from a trained model, for "
@@ -135,7 +135,7 @@ int GenerateMain(int argc, char** argv) {
   table.AddCheck([&] { return Validate(mode); });
   return RunMode(kGenerateWord, &table, argc, argv, [&] {
     at::set_num_threads(1);
-    return Generate(mode);
+    return Generate(mode, models);
   });
 }
 

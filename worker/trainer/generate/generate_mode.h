@@ -5,14 +5,16 @@
 // animated picture, or to text. Started by `evenstep generate`, which links no
 // torch.
 
+#include "worker/trainer/model/named_models.h"
+
 namespace evenstep::trainer {
 
 // First word of the command line that asks for this mode.
 inline constexpr char kGenerateWord[] = "generate";
 
-// `argv[0]` is that word. Returns the exit code (loop/failure.h); a failure is
-// logged.
-int GenerateMain(int argc, char** argv);
+// `argv[0]` is that word, `models` are those that the trainer was built with.
+// Returns the exit code (loop/failure.h); a failure is logged.
+int GenerateMain(int argc, char** argv, const NamedModels& models);
 
 }  // namespace evenstep::trainer
 

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "data/dataset.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/generate/cached_attention.h"
 #include "worker/trainer/model/catch_torch.h"
@@ -17,11 +19,6 @@
 
 namespace evenstep::trainer {
 namespace {
-
-// Rows of the embedding.
-int64_t VocabOf(const Model& model) {
-  return model.parameters().front().value.size(0);
-}
 
 absl::Status CheckPrompt(const std::vector<int32_t>& prompt, int64_t vocab) {
   if (prompt.empty()) {
@@ -39,6 +36,16 @@ absl::Status CheckPrompt(const std::vector<int32_t>& prompt, int64_t vocab) {
   return absl::OkStatus();
 }
 
+absl::Status CheckLength(const TextRequest& request) {
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (request.longest == 0 || length <= request.longest) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the prompt has ", length, " tokens; the model was made for ",
+      request.longest, " at most (data.max_length of its job)"));
+}
+
 // Tokens of one document, from a position on, on one rank.
 PackedShard ShardOf(absl::Span<const int32_t> tokens, int64_t first_position) {
   const auto count = static_cast<int64_t>(tokens.size());
@@ -47,6 +54,7 @@ PackedShard ShardOf(absl::Span<const int32_t> tokens, int64_t first_position) {
   shard.real_tokens = shard.padded_tokens = count;
   shard.tokens_T = at::empty({count}, at::kLong);
   shard.positions_T = at::empty({count}, at::kLong);
+  shard.targets_T = at::full({count}, data::kIgnoredTarget, at::kLong);
   for (int64_t i = 0; i < count; ++i) {
     shard.tokens_T.mutable_data_ptr<int64_t>()[i] = tokens[i];
     shard.positions_T.mutable_data_ptr<int64_t>()[i] = first_position + i;
@@ -54,20 +62,49 @@ PackedShard ShardOf(absl::Span<const int32_t> tokens, int64_t first_position) {
   return shard;
 }
 
+// [T, V].
+at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
+                  TextModel* model) {
+  at::Tensor logits_TV = model->Logits(shard, attention, {});
+  const std::vector<int64_t> shape = {shard.real_tokens, model->Vocab()};
+  TORCH_CHECK(logits_TV.sizes() == at::IntArrayRef(shape),
+              "the model's scores are ", logits_TV.sizes(), ", not ",
+              at::IntArrayRef(shape));
+  return logits_TV;
+}
+
+// Of a whole text, as in training.
+at::Tensor WholeLogits(const PackedShard& shard, TextModel* model) {
+  const std::unique_ptr<Communicator> alone = MakeSelfCommunicator();
+  SequenceParallelAttention attention(alone.get(), &shard,
+                                      IrregularHeads::kRefuse);
+  return Logits(shard, attention, model);
+}
+
+// Tokens beside the prompt.
+int64_t MostTokens(const TextRequest& request) {
+  if (request.longest == 0) return request.max_tokens;
+  return std::min(
+      request.max_tokens,
+      request.longest - static_cast<int64_t>(request.prompt.size()));
+}
+
 class TextGenerator {
  public:
   TextGenerator(const TextRequest& request, TextModel* model)
       : request_(request),
         model_(model),
-        num_tokens_(std::min<int64_t>(request.num_tokens, VocabOf(*model))),
-        attention_(
-            model->layers().front().count,
-            static_cast<int64_t>(request.prompt.size()) + request.max_tokens) {}
+        most_tokens_(MostTokens(request)),
+        num_tokens_(std::min<int64_t>(request.num_tokens, model->Vocab())) {
+    if (model->next_token() == NextToken::kWholeText) return;
+    kept_.emplace(model->layers().front().count,
+                  static_cast<int64_t>(request.prompt.size()) + most_tokens_);
+  }
 
   absl::StatusOr<GeneratedText> Run() {
     GeneratedText text;
-    at::Tensor scores_V = LastScores(request_.prompt);
-    for (int64_t i = 0; i < request_.max_tokens; ++i) {
+    at::Tensor scores_V = ScoresAfter(request_.prompt);
+    for (int64_t i = 0; i < most_tokens_; ++i) {
       EVENSTEP_ASSIGN_OR_RETURN(const int32_t token,
                                 ChooseToken({scores_V.const_data_ptr<float>(),
                                              static_cast<size_t>(num_tokens_)},
@@ -75,34 +112,39 @@ class TextGenerator {
       text.ended = token == request_.end_token;
       if (text.ended) break;
       text.tokens.push_back(token);
-      if (i + 1 < request_.max_tokens) scores_V = LastScores({token});
+      if (i + 1 < most_tokens_) scores_V = ScoresAfter({token});
     }
     return text;
   }
 
  private:
   // After the last of these tokens, which come next in the text.
-  at::Tensor LastScores(const std::vector<int32_t>& tokens) {
-    const PackedShard shard = ShardOf(tokens, position_);
-    position_ += static_cast<int64_t>(tokens.size());
-    return model_->Logits(shard, attention_, {})
-        .select(0, static_cast<int64_t>(tokens.size()) - 1)
+  at::Tensor ScoresAfter(const std::vector<int32_t>& tokens) {
+    const size_t before = text_.size();
+    text_.insert(text_.end(), tokens.begin(), tokens.end());
+    const at::Tensor logits_TV =
+        kept_ ? Logits(ShardOf(tokens, static_cast<int64_t>(before)), *kept_,
+                       model_)
+              : WholeLogits(ShardOf(text_, 0), model_);
+    return logits_TV.select(0, logits_TV.size(0) - 1)
         .to(at::kCPU, at::kFloat)
         .contiguous();
   }
 
   const TextRequest& request_;
   TextModel* const model_;
-  const int64_t num_tokens_;
-  CachedAttention attention_;
-  int64_t position_ = 0;
+  const int64_t most_tokens_;
+  const int64_t num_tokens_;  // that may be chosen
+  std::vector<int32_t> text_;
+  std::optional<CachedAttention> kept_;  // absent: passes over the whole text
 };
 
 }  // namespace
 
 absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
                                            TextModel* model) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPrompt(request.prompt, VocabOf(*model)));
+  EVENSTEP_RETURN_IF_ERROR(CheckPrompt(request.prompt, model->Vocab()));
+  EVENSTEP_RETURN_IF_ERROR(CheckLength(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateChoice(request.choice));
   if (request.max_tokens < 0 || request.num_tokens < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -119,15 +161,11 @@ absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
 
 absl::StatusOr<at::Tensor> PromptLogits(const std::vector<int32_t>& prompt,
                                         TextModel* model) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPrompt(prompt, VocabOf(*model)));
-  const std::unique_ptr<Communicator> alone = MakeSelfCommunicator();
+  EVENSTEP_RETURN_IF_ERROR(CheckPrompt(prompt, model->Vocab()));
   at::Tensor logits_TV;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("computing logits", [&] {
     const at::NoGradGuard without_graph;
-    const PackedShard shard = ShardOf(prompt, 0);
-    SequenceParallelAttention attention(alone.get(), &shard,
-                                        IrregularHeads::kRefuse);
-    logits_TV = model->Logits(shard, attention, {}).cpu().contiguous();
+    logits_TV = WholeLogits(ShardOf(prompt, 0), model).cpu().contiguous();
     return absl::OkStatus();
   }));
   return logits_TV;

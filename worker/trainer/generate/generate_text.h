@@ -1,8 +1,9 @@
 #ifndef EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_TEXT_H_
 #define EVENSTEP_WORKER_TRAINER_GENERATE_GENERATE_TEXT_H_
 
-// Goes on with a text, token by token, with a trained text model. One rank, no
-// groups. Main thread only.
+// Goes on with a text, token by token, with a trained text model. A further
+// token takes what the model says (NextToken): a pass over itself, or one over
+// the whole text. One rank, no groups. Main thread only.
 
 #include <ATen/core/Tensor.h>
 
@@ -11,13 +12,14 @@
 
 #include "absl/status/statusor.h"
 #include "worker/trainer/generate/choose_token.h"
-#include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
 
 struct TextRequest {
   std::vector<int32_t> prompt;  // at least one token
   int64_t max_tokens = 0;       // beside the prompt
+  int64_t longest = 0;          // with the prompt; 0: no bound
   int32_t end_token = 0;        // ends the text
   int32_t num_tokens = 0;       // of the tokenizer: others are never chosen
   ChoiceOptions choice;
@@ -25,11 +27,12 @@ struct TextRequest {
 
 struct GeneratedText {
   std::vector<int32_t> tokens;  // after the prompt, without the end token
-  bool ended = false;           // by the end token, before max_tokens
+  bool ended = false;           // by the end token, within the bounds
 };
 
-// INVALID_ARGUMENT: an empty prompt, a token outside the vocabulary, or numbers
-// that make no sense. RESOURCE_EXHAUSTED: memory ran out.
+// INVALID_ARGUMENT: an empty prompt or one above `longest`, a token outside the
+// vocabulary, or numbers that make no sense. INTERNAL: the model's scores are
+// of another shape than it says. RESOURCE_EXHAUSTED: memory ran out.
 absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
                                            TextModel* model);
 

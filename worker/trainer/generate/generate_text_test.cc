@@ -3,12 +3,15 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/generate/cached_attention.h"
+#include "worker/trainer/model/decoder.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -126,6 +129,66 @@ TEST(GenerateTextTest, GreedyTextIsTheLikeliestTokenEveryTime) {
   EXPECT_FALSE(text->ended);
   EXPECT_THAT(text->tokens, ElementsAreArray(SlowGreedy(request, model.get())));
   EXPECT_EQ(TokensOf(request, model.get()), text->tokens);
+}
+
+// As a model of a user's: it promises nothing of how its layers attend.
+class PlainModel : public TextModel {
+ public:
+  explicit PlainModel(std::unique_ptr<TextModel> inner)
+      : inner_(std::move(inner)) {}
+  const std::vector<NamedParameter>& parameters() const override {
+    return inner_->parameters();
+  }
+  std::vector<LayerKind> layers() const override { return inner_->layers(); }
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    return inner_->Forward(shard, attention, options);
+  }
+  int64_t Vocab() const override { return vocab; }
+  at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
+                    const ForwardOptions& options) override {
+    longest_pass = std::max(longest_pass, shard.tokens_T.size(0));
+    return inner_->Logits(shard, attention, options);
+  }
+
+  int64_t vocab = 40;
+  int64_t longest_pass = 0;
+
+ private:
+  const std::unique_ptr<TextModel> inner_;
+};
+
+TEST(GenerateTextTest, PassesOverTheWholeTextGiveTheSameText) {
+  PlainModel plain(SmallModel());
+  const auto model = SmallModel();
+  TextRequest request = Greedy(20);
+  EXPECT_EQ(TokensOf(request, &plain), TokensOf(request, model.get()));
+  EXPECT_EQ(plain.longest_pass, 24);
+  request.choice.temperature = 5;
+  EXPECT_EQ(TokensOf(request, &plain), TokensOf(request, model.get()));
+}
+
+TEST(GenerateTextTest, NoTextIsLongerThanTheModelWasMadeFor) {
+  const TextRequest free = Greedy(20);
+  TextRequest bounded = free;
+  bounded.longest = 12;
+  PlainModel plain(SmallModel());
+  std::vector<int32_t> tokens = TokensOf(free, &plain);
+  tokens.resize(7);
+  EXPECT_EQ(TokensOf(bounded, &plain), tokens);
+  EXPECT_EQ(TokensOf(bounded, SmallModel().get()), tokens);
+  bounded.longest = 5;
+  EXPECT_TRUE(TokensOf(bounded, &plain).empty());
+  bounded.longest = 4;
+  EXPECT_THAT(GenerateText(bounded, &plain).status().ToString(),
+              HasSubstr("the prompt has 5 tokens; the model was made for 4"));
+}
+
+TEST(GenerateTextTest, ScoresOfAnotherShapeThanTheModelSaysAreRefused) {
+  PlainModel plain(SmallModel());
+  plain.vocab = 50;
+  EXPECT_THAT(GenerateText(Greedy(2), &plain).status().ToString(),
+              HasSubstr("the model's scores are [5, 40], not [5, 50]"));
 }
 
 TEST(GenerateTextTest, TheEndTokenEndsTheTextAndIsLeftOut) {

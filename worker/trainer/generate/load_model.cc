@@ -10,6 +10,7 @@
 #include "jobspec/job_spec.h"
 #include "jobspec/rules.h"
 #include "jobspec/weights_model.h"
+#include "worker/trainer/generate/named_text_model.h"
 #include "worker/trainer/loop/load_weights.h"
 #include "worker/trainer/loop/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
@@ -79,19 +80,46 @@ absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
       given->second, "; sample from those"));
 }
 
-absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file) {
+at::ScalarType TypeFor(const data::SafetensorsHeader& header) {
+  const bool is_double =
+      !header.places.empty() && header.places.front().dtype == "F64";
+  return is_double ? at::kDouble : at::kFloat;
+}
+
+absl::StatusOr<std::unique_ptr<TextModel>> MakeOwnText(
+    const std::string& file, const data::SafetensorsHeader& header,
+    const jobspec::ModelSpec& spec) {
+  EVENSTEP_RETURN_IF_ERROR(CheckTextSizes(spec, header));
+  EVENSTEP_RETURN_IF_ERROR(jobspec::CheckModelOfWeights(file, spec));
+  DecoderConfig config = ToDecoderConfig(spec);
+  config.dtype = TypeFor(header);
+  return MakeDecoder(config);
+}
+
+absl::StatusOr<LoadedTextModel> MakeNamedText(
+    const jobspec::ModelSpec& spec, const data::SafetensorsHeader& header,
+    const NamedModels& models) {
+  EVENSTEP_ASSIGN_OR_RETURN(const ModelRequest request,
+                            RequestOf(spec, header.metadata, TypeFor(header)));
+  LoadedTextModel loaded;
+  loaded.longest = request.max_length;
+  EVENSTEP_ASSIGN_OR_RETURN(loaded.model,
+                            MakeNamedTextModel(models, spec.name, request));
+  return loaded;
+}
+
+absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file,
+                                              const NamedModels& models) {
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
   EVENSTEP_ASSIGN_OR_RETURN(const jobspec::ModelSpec spec,
                             jobspec::TextModelOfWeights(file, header));
-  EVENSTEP_RETURN_IF_ERROR(CheckTextSizes(spec, header));
-  EVENSTEP_RETURN_IF_ERROR(jobspec::CheckModelOfWeights(file, spec));
-  DecoderConfig config = ToDecoderConfig(spec);
-  if (!header.places.empty() && header.places.front().dtype == "F64") {
-    config.dtype = at::kDouble;
-  }
   LoadedTextModel loaded;
-  EVENSTEP_ASSIGN_OR_RETURN(loaded.model, MakeDecoder(config));
+  if (spec.name.empty()) {
+    EVENSTEP_ASSIGN_OR_RETURN(loaded.model, MakeOwnText(file, header, spec));
+  } else {
+    EVENSTEP_ASSIGN_OR_RETURN(loaded, MakeNamedText(spec, header, models));
+  }
   EVENSTEP_RETURN_IF_ERROR(LoadWeights(file, loaded.model->parameters()));
   const auto tokenizer = header.metadata.find("evenstep.tokenizer");
   if (tokenizer != header.metadata.end()) loaded.tokenizer = tokenizer->second;
@@ -109,12 +137,13 @@ absl::StatusOr<bool> IsVideoModel(const std::string& path) {
   return kind != header.metadata.end() && kind->second == "video";
 }
 
-absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path) {
+absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path,
+                                              const NamedModels& models) {
   EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
                             data::SafetensorsFileOf(path));
   LoadedTextModel loaded;
   const absl::Status made = CatchTorch(file, [&]() -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(loaded, MakeTextModel(file));
+    EVENSTEP_ASSIGN_OR_RETURN(loaded, MakeTextModel(file, models));
     return absl::OkStatus();
   });
   if (made.ok()) return loaded;

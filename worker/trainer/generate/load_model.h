@@ -3,14 +3,17 @@
 
 // A trained model from the weights file that a job leaves behind
 // (loop/weights.h), which says in its metadata what the model is, or, of text,
-// from what Hugging Face's Llama was saved as. Stateless.
+// from what Hugging Face's Llama was saved as. A text model may be one that the
+// trainer was built with. Stateless.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
+#include "worker/trainer/model/named_models.h"
+#include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
 
@@ -26,8 +29,8 @@ enum class LoadedValues { kTrained, kInitial };
 
 // NOT_FOUND, DATA_LOSS: no sound file. INVALID_ARGUMENT: it is of no video
 // model, or a size is out of a job's range. FAILED_PRECONDITION: a tensor is
-// missing or of another shape. No memory is taken for sizes that the file's
-// tensors have not.
+// missing or of another shape, or the model is no video model of the trainer's
+// own. No memory is taken for sizes that the file's tensors have not.
 absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
                                                 LoadedValues values);
 
@@ -39,12 +42,15 @@ absl::StatusOr<bool> IsVideoModel(const std::string& path);
 struct LoadedTextModel {
   std::unique_ptr<TextModel> model;
   std::string tokenizer;  // path that the job had; empty: bytes, or not known
+  int64_t longest = 0;    // tokens of a text that it was made for; 0: any
 };
 
 // In float32, or float64 if the file is. FAILED_PRECONDITION: neither the file
 // nor a config.json beside it says what the model is, it is of another kind, or
-// a tensor does not fit. INVALID_ARGUMENT: a size is out of a job's range.
-absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path);
+// a tensor does not fit. INVALID_ARGUMENT: a size is out of a job's range, or
+// the model has a name that is not among `models`.
+absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path,
+                                              const NamedModels& models = {});
 
 }  // namespace evenstep::trainer
 

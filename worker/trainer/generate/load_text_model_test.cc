@@ -17,6 +17,7 @@
 #include "worker/trainer/generate/text_mode.h"
 #include "worker/trainer/loop/trainer_setup.h"
 #include "worker/trainer/loop/weights.h"
+#include "worker/trainer/model/decoder.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -196,6 +197,81 @@ TEST_F(LoadTextModelTest, AChatIsLaidOutAsItIsTrained) {
     laid_out += static_cast<char>(token);
   }
   EXPECT_EQ(laid_out, "<|user|>\nHi\n<|assistant|>\n");
+}
+
+// The trainer's own decoder under a name.
+absl::StatusOr<std::unique_ptr<Model>> MakeOwn(const ModelRequest& request) {
+  DecoderConfig config;
+  config.layers = request.layers;
+  config.width = request.width;
+  config.heads = request.heads;
+  config.kv_heads = request.kv_heads;
+  config.vocab = request.vocab;
+  config.mlp_width = 24;
+  config.rope_theta = 500;
+  config.norm_epsilon = 0.01;
+  config.seed = request.seed;
+  config.dtype = request.dtype;
+  return MakeDecoder(config);
+}
+
+// Trained as any, but not asked.
+class TrainedAlone : public Model {
+ public:
+  explicit TrainedAlone(std::unique_ptr<Model> inner)
+      : inner_(std::move(inner)) {}
+  const std::vector<NamedParameter>& parameters() const override {
+    return inner_->parameters();
+  }
+  std::vector<LayerKind> layers() const override { return inner_->layers(); }
+  at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
+                     const ForwardOptions& options) override {
+    return inner_->Forward(shard, attention, options);
+  }
+
+ private:
+  const std::unique_ptr<Model> inner_;
+};
+
+absl::StatusOr<std::unique_ptr<Model>> MakeTrainedAlone(
+    const ModelRequest& request) {
+  return std::make_unique<TrainedAlone>(*MakeOwn(request));
+}
+
+TEST_F(LoadTextModelTest, AModelWithANameIsMadeByTheTrainerThatKnowsIt) {
+  setup_.spec.model.name = "own";
+  setup_.spec.data.max_length = 77;
+  Write();
+  const auto loaded = LoadTextModel(folder_.path(), {{"own", MakeOwn}});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->longest, 77);
+  ExpectSameLogits(*loaded);
+  EXPECT_THAT(LoadTextModel(path_).status().ToString(),
+              HasSubstr("name the trainer that has it (evenstep generate "
+                        "--trainer)"));
+  EXPECT_THAT(LoadTextModel(path_, {{"owl", MakeOwn}}).status().ToString(),
+              HasSubstr("'own' is unknown to this trainer; did you mean "
+                        "'owl'"));
+}
+
+TEST_F(LoadTextModelTest, AModelWithANameThatCannotGoOnSaysWhy) {
+  setup_.spec.model.name = "own";
+  Write();
+  EXPECT_THAT(
+      LoadTextModel(path_, {{"own", MakeTrainedAlone}}).status().ToString(),
+      HasSubstr("'own' can be trained but not asked for text: it derives from "
+                "Model, not from TextModel"));
+  auto file = data::ReadSafetensors(path_);
+  ASSERT_TRUE(file.ok());
+  file->metadata.erase(kMaxLengthKey);
+  ASSERT_TRUE(
+      data::WriteSafetensors(path_, file->tensors, file->metadata).ok());
+  EXPECT_THAT(LoadTextModel(path_, {{"own", MakeOwn}}).status().ToString(),
+              HasSubstr("an older trainer wrote them"));
+  setup_.spec.model.attention = jobspec::Attention::kFull;
+  Write();
+  EXPECT_THAT(LoadTextModel(path_, {{"own", MakeOwn}}).status().ToString(),
+              HasSubstr("trained with attention: full"));
 }
 
 TEST_F(LoadTextModelTest, ATokenizerThatIsGoneCanBeNamed) {

@@ -88,14 +88,15 @@ absl::Status WriteLogits(const std::string& path,
 
 }  // namespace
 
-absl::Status GenerateTextFile(const TextMode& mode) {
+absl::Status GenerateTextFile(const TextMode& mode, const NamedModels& models) {
   EVENSTEP_ASSIGN_OR_RETURN(const LoadedTextModel loaded,
-                            LoadTextModel(mode.weights));
+                            LoadTextModel(mode.weights, models));
   EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<data::Tokenizer> tokenizer,
                             TokenizerOf(mode, loaded));
   TextRequest request;
   EVENSTEP_ASSIGN_OR_RETURN(request.prompt, PromptTokens(mode, *tokenizer));
   request.max_tokens = mode.max_tokens;
+  request.longest = loaded.longest;
   request.end_token = tokenizer->end_token();
   request.num_tokens = tokenizer->vocab();
   request.choice = mode.choice;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "worker/trainer/generate/choose_token.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 
@@ -27,7 +28,9 @@ struct TextMode {
 // OUT.json: {"tokens": [...], "prompt_tokens": [...], "finish_reason": "end" or
 // "length"}. The logits are a safetensors file of `tokens` (the prompt's) and
 // `logits`, [tokens, vocabulary].
-absl::Status GenerateTextFile(const TextMode& mode);
+// `models` are those that the trainer was built with.
+absl::Status GenerateTextFile(const TextMode& mode,
+                              const NamedModels& models = {});
 
 }  // namespace evenstep::trainer
 

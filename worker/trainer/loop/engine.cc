@@ -40,27 +40,13 @@ Config WithSetup(Config config, const TrainerSetup& setup) {
   return config;
 }
 
-ModelRequest ToModelRequest(const TrainerSetup& setup) {
-  const jobspec::JobSpec& spec = setup.spec;
-  ModelRequest request;
-  request.layers = spec.model.layers;
-  request.width = spec.model.width;
-  request.heads = spec.model.heads;
-  request.kv_heads = spec.model.kv_heads;
-  request.vocab = spec.model.vocab;
-  request.max_length = spec.data.max_length;
-  request.attention = ToMask(spec.model.attention);
-  if (spec.model.is_video()) request.patch_values = PatchValues(spec.model);
-  return WithSetup(std::move(request), setup);
-}
-
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainerSetup& setup) {
   const jobspec::ModelSpec& spec = setup.spec.model;
   const std::string& name = spec.name;
   if (!name.empty()) {
     return MakeNamedModel(
         setup.models == nullptr ? NamedModels() : *setup.models, name,
-        ToModelRequest(setup));
+        WithSetup(ToModelRequest(spec, setup.spec.data.max_length), setup));
   }
   if (!spec.is_video()) {
     return MakeDecoder(WithSetup(ToDecoderConfig(spec), setup));

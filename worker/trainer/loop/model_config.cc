@@ -35,4 +35,18 @@ DiffusionTransformerConfig ToDiffusionTransformerConfig(
   return config;
 }
 
+ModelRequest ToModelRequest(const jobspec::ModelSpec& model,
+                            int64_t max_length) {
+  ModelRequest request;
+  request.layers = model.layers;
+  request.width = model.width;
+  request.heads = model.heads;
+  request.kv_heads = model.kv_heads;
+  request.vocab = model.vocab;
+  request.max_length = max_length;
+  request.attention = ToMask(model.attention);
+  if (model.is_video()) request.patch_values = PatchValues(model);
+  return request;
+}
+
 }  // namespace evenstep::trainer

@@ -32,7 +32,10 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
       {"evenstep.model.layers", absl::StrCat(model.layers)},
       {"evenstep.model.width", absl::StrCat(model.width)},
       {"evenstep.model.heads", absl::StrCat(model.heads)}};
-  if (!model.name.empty()) metadata["evenstep.model.name"] = model.name;
+  if (!model.name.empty()) {
+    metadata["evenstep.model.name"] = model.name;
+    metadata[kMaxLengthKey] = absl::StrCat(setup.spec.data.max_length);
+  }
   if (model.is_video()) {
     metadata["evenstep.model.kind"] = "video";
     metadata["evenstep.model.channels"] = absl::StrCat(model.channels);

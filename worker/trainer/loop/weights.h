@@ -20,6 +20,8 @@ namespace evenstep::trainer {
 
 using data::kWeightsName;
 using jobspec::kConfigName;
+// Of a model with a name: tokens of its job's longest sample.
+inline constexpr char kMaxLengthKey[] = "evenstep.model.max_length";
 
 // Whole or absent; the parameters stay as they are.
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,

@@ -53,6 +53,8 @@ class Decoder : public TextModel {
   std::vector<LayerKind> layers() const override {
     return {{"decoder", config_.layers}};
   }
+  int64_t Vocab() const override { return config_.vocab; }
+  NextToken next_token() const override { return NextToken::kItselfAlone; }
   at::Tensor Forward(const PackedShard& shard, SequenceAttention& attention,
                      const ForwardOptions& options) override;
   at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/trainer/model/model.h"
+#include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
 
@@ -40,17 +40,6 @@ int MlpWidth(const DecoderConfig& config);
 // heads, heads not a multiple of kv_heads, an odd dimension of a head, or
 // another dtype.
 absl::Status ValidateDecoderConfig(const DecoderConfig& config);
-
-// A model of text whose predictions can be asked for, too.
-class TextModel : public Model {
- public:
-  // [T, V]: scores of every token after each own token, in float32 at least,
-  // before the softmax. Targets count for nothing. Collective over the group of
-  // the micro-batch.
-  virtual at::Tensor Logits(const PackedShard& shard,
-                            SequenceAttention& attention,
-                            const ForwardOptions& options) = 0;
-};
 
 absl::StatusOr<std::unique_ptr<TextModel>> MakeDecoder(
     const DecoderConfig& config);

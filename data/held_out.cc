@@ -10,7 +10,7 @@
 #include "base/counter_random.h"
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
-#include "data/indexed_file.h"
+#include "data/index/indexed_file.h"
 #include "data/sampler.h"
 
 namespace evenstep::data {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "data/latents_dataset.h"
-#include "data/megatron_dataset.h"
+#include "data/latents/latents_dataset.h"
+#include "data/megatron/megatron_dataset.h"
 #include "data/synthetic_dataset.h"
-#include "data/text_dataset.h"
+#include "data/text/text_dataset.h"
 
 namespace evenstep::data {
 namespace {

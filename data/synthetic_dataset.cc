@@ -11,11 +11,11 @@
 #include "base/counter_random.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
-#include "data/build_index.h"
-#include "data/indexed_file.h"
+#include "data/index/build_index.h"
+#include "data/index/indexed_file.h"
 #include "data/length_law.h"
 #include "data/length_list.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 
 namespace evenstep::data {
 namespace {

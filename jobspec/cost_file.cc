@@ -10,7 +10,7 @@
 #include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "jobspec/fields.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 
 namespace evenstep::jobspec {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/costs/memory_model.h"
+
 namespace evenstep::jobspec {
 namespace {
 
@@ -32,6 +34,15 @@ TEST(DecoderMemoryTest, HalfPrecisionKeepsWhatMustBeExactInFloat32) {
   EXPECT_EQ(half.kept_bytes_per_token, full.kept_bytes_per_token / 2);
   EXPECT_GT(half.layer_bytes_per_token, full.layer_bytes_per_token / 2);
   EXPECT_GT(half.head_bytes_per_token, full.head_bytes_per_token / 2);
+}
+
+// Its layers may hold anything.
+TEST(ModelMemoryTest, OfAModelByANameNothingIsPredicted) {
+  JobSpec spec;
+  spec.memory.tokens_per_rank = 100;
+  EXPECT_GT(planner::PredictBytes(ToPlanRequest(spec), {0, 0}, 1, 50), 0);
+  spec.model.name = "own";
+  EXPECT_EQ(planner::PredictBytes(ToPlanRequest(spec), {0, 0}, 1, 50), 0);
 }
 
 }  // namespace

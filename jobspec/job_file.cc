@@ -22,7 +22,7 @@
 #include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
 #include "jobspec/profile.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 
 namespace evenstep::jobspec {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "jobspec/llama_config.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   namespace jobspec = evenstep::jobspec;

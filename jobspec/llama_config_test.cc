@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/testing/temp_folder.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 
 namespace evenstep::jobspec {
 namespace {

@@ -12,9 +12,11 @@
 
 namespace evenstep::jobspec {
 
-// Bytes by token of everything but tokens_per_rank and activation_bytes.
+// Bytes by token of everything but tokens_per_rank and activation_bytes. None
+// of a model by a name: its layers are not known.
 inline planner::MemoryModel ModelMemory(const ModelSpec& model,
                                         Precision precision) {
+  if (!model.name.empty()) return {};
   return model.is_video() ? VideoMemory(model, precision)
                           : DecoderMemory(model, precision);
 }

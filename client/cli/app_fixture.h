@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/app.h"
-#include "client/cli/to_json.h"
+#include "client/cli/show/to_json.h"
 #include "evenstep/testing/fake_client.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/cli/app_fixture.h"
-#include "client/cli/job_views.h"
+#include "client/cli/show/job_views.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/app_fixture.h"
-#include "client/cli/data_report.h"
+#include "client/cli/show/data_report.h"
 #include "gmock/gmock.h"
 
 namespace evenstep::cli {

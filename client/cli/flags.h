@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/cli/output.h"
+#include "client/cli/show/output.h"
 
 namespace CLI {
 class App;

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "client/cli/printable_text.h"
+#include "client/cli/show/printable_text.h"
 
 namespace evenstep::cli {
 namespace {

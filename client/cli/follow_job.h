@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/environment.h"
-#include "client/cli/output.h"
-#include "client/cli/progress.h"
+#include "client/cli/show/output.h"
+#include "client/cli/show/progress.h"
 
 namespace evenstep::cli {
 

@@ -12,7 +12,7 @@
 #include "client/cli/flags.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
-#include "client/cli/printable_text.h"
+#include "client/cli/show/printable_text.h"
 #include "data/safetensors.h"
 
 namespace evenstep::cli {

@@ -8,8 +8,8 @@
 
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/output.h"
-#include "data/moving_latents.h"
+#include "client/cli/show/output.h"
+#include "data/latents/moving_latents.h"
 
 namespace CLI {
 class App;

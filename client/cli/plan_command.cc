@@ -12,7 +12,7 @@
 #include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "client/cli/table.h"
+#include "client/cli/show/table.h"
 #include "client/plan/plan_json.h"
 #include "client/plan/plan_report.h"
 #include "client/plan/plan_table.h"

@@ -12,7 +12,7 @@
 
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/output.h"
+#include "client/cli/show/output.h"
 #include "client/plan/length_source.h"
 #include "client/plan/plan_setup.h"
 #include "client/plan/policy_runs.h"

@@ -10,7 +10,7 @@
 #include "base/parse_value.h"
 #include "client/cli/flags.h"
 #include "client/cli/plan_command.h"
-#include "data/latents_dataset.h"
+#include "data/latents/latents_dataset.h"
 
 namespace evenstep::cli {
 namespace {

@@ -12,11 +12,11 @@
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "client/cli/flags.h"
-#include "client/cli/format_value.h"
 #include "client/cli/job_source.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
-#include "client/cli/table.h"
+#include "client/cli/show/format_value.h"
+#include "client/cli/show/table.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
@@ -93,11 +93,15 @@ Json LayerToJson(const planner::LayerTime& costs) {
           {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2}};
 }
 
-// The point that held most; null where bytes were not counted.
+bool HasMemoryError(const ProfilePoint& point) {
+  return point.activation_bytes > 0 && point.predicted_bytes > 0;
+}
+
+// The point that held most; null where bytes were not counted or not predicted.
 const ProfilePoint* LargestPoint(const jobspec::Profile& profile) {
   const ProfilePoint* largest = nullptr;
   for (const ProfilePoint& point : profile.points) {
-    if (point.activation_bytes == 0) continue;
+    if (!HasMemoryError(point)) continue;
     if (largest == nullptr ||
         point.activation_bytes > largest->activation_bytes) {
       largest = &point;
@@ -151,10 +155,10 @@ constexpr double kBytesPerMb = 1e6;
 // "12.3 (+1.2%)": measured, and how far off the memory model is.
 std::string MemoryText(const ProfilePoint& point) {
   if (point.activation_bytes == 0) return "-";
-  return absl::StrFormat(
-      "%.2f (%+.1f%%)",
-      static_cast<double>(point.activation_bytes) / kBytesPerMb,
-      MemoryError(point) * 100);
+  const std::string measured = absl::StrFormat(
+      "%.2f", static_cast<double>(point.activation_bytes) / kBytesPerMb);
+  if (!HasMemoryError(point)) return measured;
+  return absl::StrFormat("%s (%+.1f%%)", measured, MemoryError(point) * 100);
 }
 
 // "2", or "1+2" of spatial and temporal layers.

@@ -12,7 +12,7 @@
 
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/output.h"
+#include "client/cli/show/output.h"
 #include "jobspec/profile.h"
 
 namespace CLI {

@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 jobspec::Profile Example() {
   jobspec::Profile profile;
@@ -36,6 +37,14 @@ TEST(ProfileReportTest, ShowsEveryPointWithItsError) {
       text, AllOf(HasSubstr("4.2% of held-out"), HasSubstr("cpu X, threads 1"),
                   HasSubstr("2.00 (+5.0%)"),
                   HasSubstr("+5.0% predicted of the 2.00 MB")));
+}
+
+TEST(ProfileReportTest, BytesThatAreNotPredictedHaveNoError) {
+  jobspec::Profile profile = Example();
+  profile.points[0].predicted_bytes = 0;  // a model by a name
+  const std::string text = FormatProfileReport(profile, ColourMode::kPlain);
+  EXPECT_THAT(text, ContainsRegex("[+]25.0% +2.00\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Memory:")));
 }
 
 TEST(ProfileReportTest, ClipsHaveTheirShapesAndBothKindsOfRecompute) {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/testing/temp_folder.h"
-#include "data/moving_latents.h"
+#include "data/latents/moving_latents.h"
 
 namespace evenstep::plan {
 namespace {

@@ -1,8 +1,8 @@
 #include "worker/trainer/trainer_binary.h"
 
 #include "worker/trainer/generate/generate_mode.h"
+#include "worker/trainer/link/trainer_mode.h"
 #include "worker/trainer/loop/trainer_main.h"
-#include "worker/trainer/loop/trainer_mode.h"
 #include "worker/trainer/profile/profile_mode.h"
 
 namespace evenstep::trainer {

@@ -14,7 +14,7 @@
 // profile` with the word `profile` to measure what a model costs, and `evenstep
 // generate` with the word `generate`.
 
-#include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/job/device_support.h"
 #include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {

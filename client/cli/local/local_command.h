@@ -7,7 +7,7 @@
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/local/local_job.h"
-#include "client/cli/output.h"
+#include "client/cli/show/output.h"
 
 namespace CLI {
 class App;

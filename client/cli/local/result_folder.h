@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
-#include "client/cli/to_json.h"
+#include "client/cli/show/to_json.h"
 #include "evenstep/job.h"
 
 namespace evenstep::cli {

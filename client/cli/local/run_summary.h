@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/to_json.h"
+#include "client/cli/show/to_json.h"
 #include "evenstep/job.h"
 
 namespace evenstep::cli {

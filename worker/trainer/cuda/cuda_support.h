@@ -5,7 +5,7 @@
 // process, and Gloo for gates and totals. It compiles and links on any machine.
 // One GPU has run it (tests/device/run.sh), several have not (docs/cuda.md).
 
-#include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/job/device_support.h"
 
 namespace evenstep::trainer {
 

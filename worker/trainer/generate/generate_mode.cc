@@ -12,7 +12,7 @@
 #include "worker/trainer/generate/load_model.h"
 #include "worker/trainer/generate/sample_clip.h"
 #include "worker/trainer/generate/text_mode.h"
-#include "worker/trainer/loop/trainer_mode.h"
+#include "worker/trainer/link/trainer_mode.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -8,11 +8,11 @@
 #include "data/safetensors.h"
 #include "jobspec/decoder_memory.h"
 #include "jobspec/job_spec.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 #include "jobspec/weights_model.h"
 #include "worker/trainer/generate/named_text_model.h"
-#include "worker/trainer/loop/load_weights.h"
-#include "worker/trainer/loop/model_config.h"
+#include "worker/trainer/job/load_weights.h"
+#include "worker/trainer/job/model_config.h"
 #include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {

@@ -15,8 +15,8 @@
 #include "worker/trainer/generate/generate_text.h"
 #include "worker/trainer/generate/load_model.h"
 #include "worker/trainer/generate/text_mode.h"
-#include "worker/trainer/loop/trainer_setup.h"
-#include "worker/trainer/loop/weights.h"
+#include "worker/trainer/job/trainer_setup.h"
+#include "worker/trainer/job/weights.h"
 #include "worker/trainer/model/decoder.h"
 
 namespace evenstep::trainer {

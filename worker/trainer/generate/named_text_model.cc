@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
-#include "jobspec/rules.h"
+#include "jobspec/rules/rules.h"
 #include "planner/validate.h"
-#include "worker/trainer/loop/model_config.h"
-#include "worker/trainer/loop/weights.h"
+#include "worker/trainer/job/model_config.h"
+#include "worker/trainer/job/weights.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "data/safetensors.h"
-#include "data/tokenizer.h"
+#include "data/text/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "worker/trainer/generate/generate_text.h"
 #include "worker/trainer/generate/load_model.h"

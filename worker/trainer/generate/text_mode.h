@@ -20,7 +20,7 @@ struct TextMode {
   std::string tokenizer;    // empty: that of the weights' job
   std::string logits_path;  // empty: not wanted
   int64_t max_tokens = 200;
-  // The prompt is what a user says, in the layout of data/jsonl.h.
+  // The prompt is what a user says, in the layout of data/text/jsonl.h.
   bool chat = false;
   ChoiceOptions choice;
 };

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "wire/job_spec_proto.h"
-#include "worker/trainer/loop/agreement.h"
-#include "worker/trainer/loop/evaluation_plan.h"
-#include "worker/trainer/loop/failure.h"
-#include "worker/trainer/loop/plan_needs.h"
+#include "worker/trainer/job/agreement.h"
+#include "worker/trainer/job/evaluation_plan.h"
+#include "worker/trainer/job/plan_needs.h"
+#include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -17,9 +17,9 @@
 #include "absl/time/time.h"
 #include "planner/request.h"
 #include "wire/step_plan.h"
-#include "worker/trainer/loop/engine.h"
-#include "worker/trainer/loop/evaluation_data.h"
-#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/job/engine.h"
+#include "worker/trainer/job/evaluation_data.h"
+#include "worker/trainer/job/trainer_setup.h"
 
 namespace evenstep::trainer {
 

@@ -19,14 +19,14 @@
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
-#include "worker/trainer/loop/abort_switch.h"
-#include "worker/trainer/loop/agent_link.h"
+#include "worker/trainer/job/fault.h"
+#include "worker/trainer/job/trainer_setup.h"
+#include "worker/trainer/link/abort_switch.h"
+#include "worker/trainer/link/agent_link.h"
+#include "worker/trainer/link/failure.h"
+#include "worker/trainer/link/plan_book.h"
 #include "worker/trainer/loop/collective_timeout.h"
-#include "worker/trainer/loop/failure.h"
-#include "worker/trainer/loop/fault.h"
-#include "worker/trainer/loop/plan_book.h"
 #include "worker/trainer/loop/train.h"
-#include "worker/trainer/loop/trainer_setup.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/job/device_support.h"
 #include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
 

@@ -17,11 +17,11 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "wire/step_plan.h"
-#include "worker/trainer/loop/agent_channel.h"
-#include "worker/trainer/loop/fault.h"
-#include "worker/trainer/loop/gate.h"
-#include "worker/trainer/loop/plan_book.h"
-#include "worker/trainer/loop/training_data.h"
+#include "worker/trainer/job/fault.h"
+#include "worker/trainer/job/training_data.h"
+#include "worker/trainer/link/agent_channel.h"
+#include "worker/trainer/link/gate.h"
+#include "worker/trainer/link/plan_book.h"
 
 namespace evenstep::trainer {
 

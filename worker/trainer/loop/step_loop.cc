@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "worker/trainer/job/plan_needs.h"
+#include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/collective_timeout.h"
-#include "worker/trainer/loop/failure.h"
-#include "worker/trainer/loop/plan_needs.h"
 #include "worker/trainer/loop/suspects.h"
 #include "worker/trainer/parallel/compute_timer.h"
 

@@ -12,12 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "worker/trainer/loop/engine.h"
+#include "worker/trainer/job/engine.h"
+#include "worker/trainer/job/training_data.h"
 #include "worker/trainer/loop/evaluator.h"
 #include "worker/trainer/loop/step_gate.h"
 #include "worker/trainer/loop/step_recorder.h"
 #include "worker/trainer/loop/train.h"
-#include "worker/trainer/loop/training_data.h"
 
 namespace evenstep::trainer {
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
 namespace {

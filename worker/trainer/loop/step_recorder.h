@@ -15,9 +15,9 @@
 #include "evenstep/v1/plan.pb.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/comm/group_pool.h"
-#include "worker/trainer/loop/agent_channel.h"
+#include "worker/trainer/job/trainer_setup.h"
+#include "worker/trainer/link/agent_channel.h"
 #include "worker/trainer/loop/loss_curve.h"
-#include "worker/trainer/loop/trainer_setup.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/parallel/step_runner.h"
 

@@ -17,11 +17,11 @@
 #include "base/clock.h"
 #include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/group_tree.h"
-#include "worker/trainer/loop/abort_switch.h"
-#include "worker/trainer/loop/agent_channel.h"
-#include "worker/trainer/loop/fault.h"
-#include "worker/trainer/loop/plan_book.h"
-#include "worker/trainer/loop/trainer_setup.h"
+#include "worker/trainer/job/fault.h"
+#include "worker/trainer/job/trainer_setup.h"
+#include "worker/trainer/link/abort_switch.h"
+#include "worker/trainer/link/agent_channel.h"
+#include "worker/trainer/link/plan_book.h"
 
 namespace evenstep::trainer {
 

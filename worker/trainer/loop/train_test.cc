@@ -10,7 +10,7 @@
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/loop/failure.h"
+#include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/testing/threaded_job.h"
 #include "worker/trainer/optim/schedule.h"
 

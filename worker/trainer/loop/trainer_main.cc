@@ -10,7 +10,7 @@
 #include "base/config_table.h"
 #include "base/log.h"
 #include "worker/trainer/comm/emulated_link.h"
-#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/job/fault.h"
 #include "worker/trainer/loop/run_trainer.h"
 #include "worker/trainer/model/tensor_memory.h"
 

@@ -3,7 +3,7 @@
 
 // The command line of a trainer, the same for the CPU and for a device.
 
-#include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/job/device_support.h"
 #include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {

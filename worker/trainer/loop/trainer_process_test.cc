@@ -13,10 +13,10 @@
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/loop/failure.h"
-#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/job/fault.h"
+#include "worker/trainer/job/testing/small_job.h"
+#include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/testing/fake_agent.h"
-#include "worker/trainer/loop/testing/small_job.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
-#include "worker/trainer/loop/trainer_mode.h"
+#include "worker/trainer/link/trainer_mode.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/run_profile.h"
 

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
-#include "worker/trainer/loop/device_support.h"
+#include "worker/trainer/job/device_support.h"
 #include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {

@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "wire/job_spec_proto.h"
 #include "worker/trainer/comm/emulated_link.h"
-#include "worker/trainer/loop/fault.h"
+#include "worker/trainer/job/fault.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -20,8 +20,8 @@
 #include "base/testing/temp_folder.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/comm/in_process_communicator.h"
+#include "worker/trainer/job/testing/small_job.h"
 #include "worker/trainer/loop/testing/fake_coordinator.h"
-#include "worker/trainer/loop/testing/small_job.h"
 #include "worker/trainer/loop/train.h"
 
 namespace evenstep::trainer {

@@ -1,0 +1,472 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/atomic_file.h"
+#include "base/testing/temp_folder.h"
+#include "data/dataset.h"
+#include "data/text/file_list.h"
+#include "data/text/tokenizer.h"
+
+namespace evenstep::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Trained on header files; its ctest entry names the source folder.
+const std::string kHeadersModel = absl::StrCat(
+    getenv("EVENSTEP_SOURCE_DIR") == nullptr ? "."
+                                             : getenv("EVENSTEP_SOURCE_DIR"),
+    "/examples/text/headers.model");
+
+class TextDatasetTest : public ::testing::Test {
+ protected:
+  TextDatasetTest() {
+    options_.source = absl::StrCat("text:", folder_.path());
+    options_.max_length = 100;
+    options_.on_too_long = OnTooLong::kSkip;
+    options_.on_bad_sample = OnBadSample::kSkip;
+    options_.cache_dir = cache_.path();
+  }
+
+  std::string Path(const std::string& name) const {
+    return folder_.path() + "/" + name;
+  }
+  void Write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(
+        std::filesystem::path(Path(name)).parent_path());
+    std::ofstream(Path(name), std::ios::binary) << content;
+  }
+  absl::StatusOr<std::unique_ptr<Dataset>> Open() const {
+    return OpenDataset(options_);
+  }
+  std::string OpenError() const {
+    return std::string(Open().status().message());
+  }
+  static std::vector<std::string> IndexFiles(const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename();
+      if (name.rfind(std::string(kIndexFilePrefix), 0) == 0) {
+        names.push_back(entry.path());
+      }
+    }
+    return names;
+  }
+
+  // Not the temporary files of those who are writing.
+  void RemoveIndex() const {
+    for (const std::string& path : IndexFiles(cache_.path())) {
+      std::error_code ignored;
+      if (path.ends_with(".bin")) std::filesystem::remove(path, ignored);
+    }
+  }
+
+  TempFolder folder_;
+  TempFolder cache_;
+  DatasetOptions options_;
+};
+
+TEST_F(TextDatasetTest, DocumentIsItsBytesAndAnEndToken) {
+  Write("a", std::string("h\0\xff", 3));
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 4);
+  EXPECT_EQ((*data)->TrainedTokens(0), 3);
+  const auto sample = (*data)->Read(0);
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_THAT(sample->tokens, ElementsAre('h', 0, 255, kEndToken));
+  EXPECT_THAT(sample->targets, ElementsAre(0, 255, kEndToken, kIgnoredTarget));
+}
+
+TEST_F(TextDatasetTest, DocumentsStandInOrderOfNamesAndAreCounted) {
+  Write("b", "22");
+  Write("a/x", "1");
+  Write("c", "");
+  Write("d", std::string(100, 'd'));  // 101 tokens
+  Write("e", std::string(99, 'e'));   // 100 tokens
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  const DatasetSummary& summary = (*data)->summary();
+  EXPECT_EQ(summary.num_samples, 3);
+  EXPECT_EQ(summary.num_bad, 1);
+  EXPECT_EQ(summary.num_too_long, 1);
+  EXPECT_EQ(summary.num_truncated, 0);
+  EXPECT_EQ(summary.longest, 100);
+  EXPECT_EQ(summary.total_tokens, 2 + 3 + 100);
+  EXPECT_EQ((*data)->Name(0), Path("a/x"));
+  EXPECT_EQ((*data)->Name(2), Path("e"));
+}
+
+TEST_F(TextDatasetTest, TruncateCutsToMaxLengthAndCounts) {
+  options_.max_length = 4;
+  options_.on_too_long = OnTooLong::kTruncate;
+  Write("a", "abc");
+  Write("b", "abcdef");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_truncated, 1);
+  EXPECT_EQ((*data)->summary().num_too_long, 0);
+  EXPECT_THAT((*data)->Read(0)->tokens, ElementsAre('a', 'b', 'c', kEndToken));
+  const SampleTokens cut = *(*data)->Read(1);
+  EXPECT_THAT(cut.tokens, ElementsAre('a', 'b', 'c', 'd'));
+  EXPECT_THAT(cut.targets, ElementsAre('b', 'c', 'd', kIgnoredTarget));
+  EXPECT_EQ((*data)->Length(1), 4);
+  EXPECT_EQ((*data)->TrainedTokens(1), 3);
+}
+
+TEST_F(TextDatasetTest, TooLongFailsWithNamesNumbersAndAWayOut) {
+  options_.on_too_long = OnTooLong::kFail;
+  Write("short", "x");
+  Write("long", std::string(100, 'x'));
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("1 samples of"), HasSubstr("max_length 100"),
+                    HasSubstr("long: 101 tokens"), HasSubstr("on_too_long")));
+}
+
+TEST_F(TextDatasetTest, BadSamplesFailWithNamesReasonsAndTheirNumber) {
+  options_.on_bad_sample = OnBadSample::kFail;
+  for (int i = 0; i < 7; ++i) Write(absl::StrCat("empty", i), "");
+  Write("good", "x");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("7 bad samples"), HasSubstr("empty0: empty"),
+                    HasSubstr("; ..."), HasSubstr("on_bad_sample")));
+}
+
+TEST_F(TextDatasetTest, PipesAreBadSamplesAndNeverOpened) {
+  Write("good", "x");
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_bad, 1);
+  EXPECT_EQ((*data)->summary().num_samples, 1);
+}
+
+TEST_F(TextDatasetTest, HugeFilesAreLookedAtAndNotRead) {
+  options_.on_too_long = OnTooLong::kTruncate;
+  Write("huge", "start");
+  std::filesystem::resize_file(Path("huge"), uint64_t{1} << 40);  // sparse
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 100);
+  EXPECT_EQ((*data)->Read(0)->tokens[0], 's');
+}
+
+TEST_F(TextDatasetTest, JsonLinesAreDocumentsOfTheirOwn) {
+  Write("d.jsonl",
+        "{\"text\": \"ab\"}\n\nnot json\n{\"text\": \"\"}\n"
+        "{\"text\": \"\\u00e9\", \"x\": 1}");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_samples, 2);
+  EXPECT_EQ((*data)->summary().num_bad, 2);
+  EXPECT_THAT((*data)->Read(0)->tokens, ElementsAre('a', 'b', kEndToken));
+  EXPECT_THAT((*data)->Read(1)->tokens, ElementsAre(0xc3, 0xa9, kEndToken));
+  EXPECT_EQ((*data)->Name(1), absl::StrCat(Path("d.jsonl"), ":5"));
+  options_.on_bad_sample = OnBadSample::kFail;
+  EXPECT_THAT(OpenError(), AllOf(HasSubstr("d.jsonl:3: line is not JSON"),
+                                 HasSubstr("d.jsonl:4: empty")));
+}
+
+TEST_F(TextDatasetTest, LongJsonTextIsTruncatedToo) {
+  options_.max_length = 3;
+  options_.on_too_long = OnTooLong::kTruncate;
+  Write("d.jsonl", "{\"text\": \"abcdef\"}\n");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT((*data)->Read(0)->tokens, ElementsAre('a', 'b', 'c'));
+}
+
+TEST_F(TextDatasetTest, MaskedTokensHaveNoTargetAndAreNotCounted) {
+  Write("d.jsonl", R"({"prompt": "ab", "completion": "cd"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 5);
+  EXPECT_EQ((*data)->TrainedTokens(0), 3);
+  const SampleTokens sample = *(*data)->Read(0);
+  EXPECT_THAT(sample.tokens, ElementsAre('a', 'b', 'c', 'd', kEndToken));
+  EXPECT_THAT(sample.targets,
+              ElementsAre(kIgnoredTarget, 'c', 'd', kEndToken, kIgnoredTarget));
+}
+
+TEST_F(TextDatasetTest, APromptThatFillsMaxLengthLeavesNothingToTrain) {
+  options_.max_length = 3;
+  options_.on_too_long = OnTooLong::kTruncate;
+  Write("d.jsonl", R"({"prompt": "abcdef", "completion": "g"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_truncated, 1);
+  EXPECT_EQ((*data)->TrainedTokens(0), 0);
+  EXPECT_THAT((*data)->Read(0)->targets,
+              ElementsAre(kIgnoredTarget, kIgnoredTarget, kIgnoredTarget));
+}
+
+// cases.md, Capacity 4.
+TEST_F(TextDatasetTest, RealTokensCountAndNoWidthThatALineIsPaddedTo) {
+  options_.max_length = 8192;
+  options_.on_too_long = OnTooLong::kFail;
+  std::string mask = "1";
+  for (int i = 1; i < 100000; ++i) mask += i < 300 ? ",1" : ",0";
+  Write("d.jsonl", absl::StrCat("{\"text\": \"", std::string(299, 'x'),
+                                "\", \"mask\": [", mask, "]}\n"));
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Length(0), 300);
+}
+
+TEST_F(TextDatasetTest, PiecesOfATokenizerAreTokens) {
+  options_.tokenizer = kHeadersModel;
+  Write("a", "#include <string>\n");
+  Write("d.jsonl", R"({"prompt": "#include ", "completion": "<string>\n"})");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->Vocab(), 512);
+  for (int64_t i = 0; i < 2; ++i) {
+    const SampleTokens sample = *(*data)->Read(i);
+    EXPECT_EQ(static_cast<int64_t>(sample.tokens.size()), (*data)->Length(i));
+    EXPECT_LT(sample.tokens.size(), 18u);
+    EXPECT_EQ((*OpenTokenizer(kHeadersModel))->Decode(sample.tokens).value(),
+              "#include <string>\n");
+    EXPECT_EQ(std::count_if(sample.targets.begin(), sample.targets.end(),
+                            [](int32_t t) { return t != kIgnoredTarget; }),
+              (*data)->TrainedTokens(i));
+  }
+  EXPECT_LT((*data)->TrainedTokens(1), (*data)->TrainedTokens(0));
+}
+
+TEST_F(TextDatasetTest, ATokenizersIndexIsUsedAgainUntilTheModelChanges) {
+  options_.tokenizer =
+      Path("../") + "model-" +
+      std::filesystem::path(folder_.path()).filename().string();
+  const std::string model = *ReadWholeFile(kHeadersModel, 1 << 20);
+  ASSERT_TRUE(WriteFileAtomically(options_.tokenizer, model).ok());
+  Write("a", "#include <string>\n");
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexFiles(cache_.path())[0];
+  const auto written = std::filesystem::last_write_time(path);
+  const uint64_t key = (*Open())->summary().content_key;
+  EXPECT_EQ(std::filesystem::last_write_time(path), written);
+  // An unknown field at its end: other bytes, the same pieces.
+  ASSERT_TRUE(
+      WriteFileAtomically(options_.tokenizer, model + "\xf8\x3f\x01").ok());
+  const auto data = Open();
+  std::filesystem::remove(options_.tokenizer);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_NE(std::filesystem::last_write_time(path), written);
+  EXPECT_NE((*data)->summary().content_key, key);
+}
+
+TEST_F(TextDatasetTest, ContentKeySeesOtherWordsOfTheSameLength) {
+  Write("d.jsonl", "{\"text\": \"ab\"}\n");
+  const uint64_t key = (*Open())->summary().content_key;
+  Write("d.jsonl", "{\"text\": \"xy\"}\n");
+  EXPECT_NE((*Open())->summary().content_key, key);
+}
+
+TEST_F(TextDatasetTest, ContentKeySeesOtherBytesOfPlainFiles) {
+  Write("a", "one");
+  Write("b", "two");
+  const uint64_t key = (*Open())->summary().content_key;
+  Write("b", "owt");
+  std::filesystem::last_write_time(
+      Path("b"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_NE((*Open())->summary().content_key, key);
+}
+
+TEST_F(TextDatasetTest, TokenizersThatAreNoneAreNamed) {
+  Write("a", "x");
+  options_.tokenizer = Path("a");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(OpenError(), HasSubstr(Path("a")));
+  options_.tokenizer = Path("none");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TextDatasetTest, NothingLeftIsAnErrorWithTheCounts) {
+  EXPECT_THAT(OpenError(), HasSubstr("no sample is left"));
+  Write("empty", "");
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(OpenError(), AllOf(HasSubstr("1 files"), HasSubstr("1 bad")));
+}
+
+TEST_F(TextDatasetTest, WrongSourcesAreRefused) {
+  options_.source = "clay:/x";
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+  options_.source = "text:/no/such/folder";
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kNotFound);
+  options_.source = "text:";
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+  options_.source = absl::StrCat("text:", folder_.path());
+  options_.max_length = 0;
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TextDatasetTest, FileChangedSinceIndexingIsDataLossWithItsName) {
+  Write("a", "before");
+  Write("b", "stays");
+  Write("c", "vanishes");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok());
+  std::filesystem::last_write_time(
+      Path("a"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  std::filesystem::remove(Path("c"));
+  EXPECT_EQ((*data)->Read(0).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT((*data)->Read(0).status().ToString(),
+              AllOf(HasSubstr(Path("a")), HasSubstr("was written")));
+  EXPECT_TRUE((*data)->Read(1).ok());
+  EXPECT_EQ((*data)->Read(2).status().code(), absl::StatusCode::kDataLoss);
+  Write("a", "longer than before");
+  EXPECT_THAT((*data)->Read(0).status().ToString(),
+              HasSubstr("from 6 to 18 bytes"));
+}
+
+TEST_F(TextDatasetTest, DocumentsOutsideTheIndexAreRefused) {
+  Write("a", "x");
+  const auto data = Open();
+  EXPECT_FALSE((*data)->Read(-1).ok());
+  EXPECT_FALSE((*data)->Read(1).ok());
+}
+
+TEST_F(TextDatasetTest, ContentKeyIsTheSameWhereTheDataIsAndDiffersOtherwise) {
+  Write("x/a", "one");
+  Write("x/b", "two!");
+  Write("y/a", "one");
+  Write("y/b", "two!");
+  std::filesystem::last_write_time(
+      Path("y/b"),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(5));
+  const auto key = [&](const std::string& sub) {
+    DatasetOptions options = options_;
+    options.source = absl::StrCat("text:", Path(sub));
+    const auto data = OpenDataset(options);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return (*data)->summary().content_key;
+  };
+  const uint64_t x = key("x");
+  EXPECT_EQ(key("y"), x);  // another prefix, other times
+  options_.max_length = 50;
+  EXPECT_NE(key("x"), x);
+  options_.max_length = 100;
+  Write("y/b", "two");
+  EXPECT_NE(key("y"), x);
+  Write("y/b", "two!");
+  EXPECT_EQ(key("y"), x);
+  std::filesystem::rename(Path("y/b"), Path("y/c"));
+  EXPECT_NE(key("y"), x);
+}
+
+TEST_F(TextDatasetTest, IndexIsKeptBesideTheDataAndIsNoDocument) {
+  options_.cache_dir.clear();
+  Write("a", "x");
+  ASSERT_TRUE(Open().ok());
+  ASSERT_THAT(IndexFiles(folder_.path()), SizeIs(1));
+  const auto again = Open();
+  EXPECT_EQ((*again)->summary().num_samples, 1);
+  EXPECT_THAT(IndexFiles(folder_.path()), SizeIs(1));
+}
+
+TEST_F(TextDatasetTest, IndexGoesToTheHomeCacheWhereDataCannotBeWritten) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  options_.cache_dir.clear();
+  Write("a", "x");
+  const char* const before = getenv("XDG_CACHE_HOME");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
+  ASSERT_EQ(chmod(cache_.path().c_str(), 0777), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto data = Open();
+  EXPECT_EQ(seteuid(0), 0);
+  if (before == nullptr) {
+    unsetenv("XDG_CACHE_HOME");
+  } else {
+    setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  }
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(IndexFiles(folder_.path()), IsEmpty());
+  EXPECT_THAT(IndexFiles(cache_.path() + "/evenstep"), SizeIs(1));
+}
+
+TEST_F(TextDatasetTest, DataStillOpensWhereNoIndexCanBeKept) {
+  Write("a", "x");
+  options_.cache_dir = Path("a") + "/below-a-file";
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_TRUE((*data)->Read(0).ok());
+}
+
+TEST_F(TextDatasetTest, SoundIndexIsUsedAndChangedFilesAreSeen) {
+  Write("d.jsonl", "{\"text\": \"ab\"}\n");
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexFiles(cache_.path())[0];
+  const auto written = std::filesystem::last_write_time(path);
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(std::filesystem::last_write_time(path), written);
+  Write("d.jsonl", "{\"text\": \"abc\"}\n");
+  const auto data = Open();
+  EXPECT_EQ((*data)->Length(0), 4);
+  EXPECT_THAT(IndexFiles(cache_.path()), SizeIs(1));
+}
+
+TEST_F(TextDatasetTest, DamagedIndexIsMadeAgain) {
+  Write("a", "xyz");
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexFiles(cache_.path())[0];
+  const std::string sound = *ReadWholeFile(path, 1 << 20);
+  std::vector<std::string> damages = {"",
+                                      "x",
+                                      sound.substr(0, 100),
+                                      sound.substr(0, sound.size() - 1),
+                                      sound + "x",
+                                      std::string(5000, '\xff')};
+  std::string flipped = sound;
+  flipped[110] ^= 4;
+  damages.push_back(flipped);
+  for (const std::string& damage : damages) {
+    std::ofstream(path, std::ios::binary) << damage;
+    const auto data = Open();
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ((*data)->Length(0), 4);
+    EXPECT_EQ(*ReadWholeFile(path, 1 << 20), sound);
+  }
+}
+
+TEST_F(TextDatasetTest, SeveralMayIndexAtOnce) {
+  for (int i = 0; i < 50; ++i) Write(absl::StrCat(i), std::string(i + 1, 'x'));
+  std::vector<std::thread> threads;
+  std::vector<uint64_t> keys(4, 0);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this, &keys, i] {
+      for (int round = 0; round < 5; ++round) {
+        RemoveIndex();
+        const auto data = Open();
+        ASSERT_TRUE(data.ok()) << data.status();
+        keys[i] = (*data)->summary().content_key;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const uint64_t key : keys) EXPECT_EQ(key, keys[0]);
+}
+
+}  // namespace
+}  // namespace evenstep::data

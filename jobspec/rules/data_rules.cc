@@ -1,0 +1,95 @@
+#include "jobspec/rules/data_rules.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/parse_value.h"
+#include "data/source_kind.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+constexpr absl::string_view kLatents = "latents:";
+
+Found SourceRule(absl::string_view key, const std::string& source,
+                 const ModelSpec& model) {
+  Found text = TextRule(key, source, kMaxSourceBytes);
+  if (text.has_value()) return text;
+  if (data::FindSourceKind(source) == nullptr) {
+    return RuleBreak{
+        std::string(key),
+        absl::StrCat("'", source, "' is none of ", data::SourceForms())};
+  }
+  if (absl::StartsWith(source, kLatents) == model.is_video()) {
+    return std::nullopt;
+  }
+  return RuleBreak{
+      std::string(key),
+      absl::StrCat("'", source, "' is not what a ", ModelKindName(model.kind),
+                   " model is trained on; video takes ", kLatents,
+                   "PATH, text the others")};
+}
+
+Found TokenizerRule(const DataSpec& data) {
+  if (data.tokenizer.empty()) return std::nullopt;
+  Found text = TextRule("data.tokenizer", data.tokenizer, kMaxSourceBytes);
+  if (text.has_value() || absl::StartsWith(data.source, "text:")) return text;
+  return RuleBreak{"data.tokenizer",
+                   absl::StrCat("'", data.source,
+                                "' has tokens of its own; a tokenizer is for "
+                                "text:PATH")};
+}
+
+}  // namespace
+
+Found DataRules(const JobSpec& spec) {
+  Found found =
+      FirstOf({SourceRule("data.source", spec.data.source, spec.model),
+               TokenizerRule(spec.data)});
+  if (found.has_value()) return found;
+  if (spec.model.is_video()) {
+    return InRange("data.given_frames", spec.data.given_frames, 0.0, 1.0);
+  }
+  if (spec.data.given_frames == 0) return std::nullopt;
+  return RuleBreak{"data.given_frames", "is of video; the model is text"};
+}
+
+Found EvaluationRules(const JobSpec& spec) {
+  const EvaluationSpec& evaluation = spec.evaluation;
+  Found ranges = FirstOf({
+      InRange<int64_t>("evaluation.every", evaluation.every, 0, kMaxSteps),
+      InRange<int64_t>("evaluation.samples", evaluation.samples, 0,
+                       std::numeric_limits<int64_t>::max()),
+  });
+  if (ranges.has_value()) return ranges;
+  if (!(evaluation.share >= 0 && evaluation.share < 1)) {
+    return RuleBreak{"evaluation.share",
+                     absl::StrCat(FormatValue(evaluation.share),
+                                  " is not from 0 to below 1")};
+  }
+  if (!evaluation.enabled()) {
+    if (evaluation.every == 0 && evaluation.samples == 0) return std::nullopt;
+    return RuleBreak{
+        evaluation.every > 0 ? "evaluation.every" : "evaluation.samples",
+        "there is nothing to evaluate on; name "
+        "evaluation.share or evaluation.source"};
+  }
+  if (evaluation.source.empty()) return std::nullopt;
+  if (evaluation.share > 0) {
+    return RuleBreak{"evaluation.source",
+                     "stands beside evaluation.share; choose one"};
+  }
+  if (absl::StripSuffix(evaluation.source, "/") ==
+      absl::StripSuffix(spec.data.source, "/")) {
+    return RuleBreak{"evaluation.source",
+                     absl::StrCat("'", evaluation.source,
+                                  "' is what is trained on; a part of it is "
+                                  "held out with evaluation.share")};
+  }
+  return SourceRule("evaluation.source", evaluation.source, spec.model);
+}
+
+}  // namespace evenstep::jobspec

@@ -1,0 +1,108 @@
+#include "jobspec/rules/plan_rules.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/parse_value.h"
+#include "jobspec/model_memory.h"
+#include "jobspec/rules/model_rules.h"
+#include "planner/costs/memory_model.h"
+#include "planner/planner.h"
+#include "planner/validate.h"
+
+namespace evenstep::jobspec {
+namespace {
+
+constexpr int kMaxLookAhead = 64;
+
+// Aligned blocks need their own groups alone, which are always open.
+Found BlockRules(const JobSpec& spec) {
+  if (spec.blocks == planner::BlockShape::kAligned) return std::nullopt;
+  if (spec.ranks > planner::kMaxContiguousRanks) {
+    return RuleBreak{"blocks", absl::StrCat("contiguous blocks of ", spec.ranks,
+                                            " ranks; at most ",
+                                            planner::kMaxContiguousRanks)};
+  }
+  const int aligned = NumAlignedGroups(spec.ranks);
+  if (spec.groups_per_rank > aligned) return std::nullopt;
+  return RuleBreak{
+      "groups_per_rank",
+      absl::StrCat(spec.groups_per_rank, " groups for each of ", spec.ranks,
+                   " ranks; aligned blocks take ", aligned,
+                   " and contiguous ones at least one more")};
+}
+
+bool ChoosesRecompute(planner::Policy policy) {
+  return policy != planner::Policy::kStatic &&
+         policy != planner::Policy::kBalanced &&
+         policy != planner::Policy::kPacked;
+}
+
+// Where the plan chooses, tokens are counted in bytes.
+Found RecomputeRule(const JobSpec& spec) {
+  if (spec.memory.recompute == Recompute::kFixed) return std::nullopt;
+  if (!spec.model.name.empty()) {
+    return RuleBreak{"memory.recompute",
+                     "plan counts the memory of the trainer's own models; with "
+                     "model.name say fixed"};
+  }
+  if (!ChoosesRecompute(spec.policy)) {
+    return RuleBreak{
+        "memory.recompute",
+        absl::StrCat("plan: the policy ", planner::PolicyName(spec.policy),
+                     " does not choose; it recomputes "
+                     "memory.recompute_layers with fixed")};
+  }
+  if (ModelRules(spec.model).has_value()) return std::nullopt;  // said already
+  planner::PlanRequest request;
+  request.model = ToModelShape(spec.model);
+  request.memory = ModelMemory(spec.model, spec.precision);
+  const double bytes = static_cast<double>(spec.memory.tokens_per_rank) *
+                       static_cast<double>(planner::BytesPerToken(
+                           request, /*recompute=*/0, /*degree=*/1));
+  constexpr auto kMost = static_cast<double>(planner::kMaxActivationBytes);
+  if (bytes <= kMost) return std::nullopt;
+  return RuleBreak{
+      "memory.tokens_per_rank",
+      absl::StrCat(spec.memory.tokens_per_rank, " tokens take about ",
+                   FormatValue(bytes), " bytes; at most ", FormatValue(kMost),
+                   " where the plan chooses what is recomputed")};
+}
+
+}  // namespace
+
+Found BatchRules(const JobSpec& spec) {
+  Found ranges = FirstOf({
+      // One byte and the end token at least.
+      InRange<int64_t>("data.max_length", spec.data.max_length, 2,
+                       planner::kMaxLengthTokens),
+      InRange<int64_t>("batch.samples", spec.batch_samples, 1,
+                       planner::kMaxSamples),
+  });
+  if (ranges.has_value()) return ranges;
+  const int64_t most = spec.batch_samples * spec.data.max_length;
+  if (most <= planner::kMaxTotalTokens) return std::nullopt;
+  return RuleBreak{
+      "batch.samples",
+      absl::StrCat(spec.batch_samples, " samples of up to ",
+                   spec.data.max_length, " tokens are ", most,
+                   " tokens a step; at most ", planner::kMaxTotalTokens)};
+}
+
+Found RankRules(const JobSpec& spec) {
+  Found ranges = FirstOf({
+      InRange("ranks", spec.ranks, 1, planner::kMaxRanks),
+      InRange("groups_per_rank", spec.groups_per_rank, 1, planner::kMaxRanks),
+      InRange("look_ahead", spec.look_ahead, 1, kMaxLookAhead),
+      InRange<int64_t>("memory.tokens_per_rank", spec.memory.tokens_per_rank, 1,
+                       planner::kMaxTokensPerRank),
+      InRange(
+          "memory.recompute_layers", spec.memory.recompute_layers, 0,
+          spec.model.is_video() ? spec.model.layers / 2 : spec.model.layers),
+      InRange("memory.recompute_temporal_layers",
+              spec.memory.recompute_temporal_layers, 0,
+              spec.model.is_video() ? spec.model.layers / 2 : 0),
+  });
+  if (ranges.has_value()) return ranges;
+  return FirstOf({BlockRules(spec), RecomputeRule(spec)});
+}
+
+}  // namespace evenstep::jobspec

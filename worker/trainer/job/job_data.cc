@@ -1,0 +1,25 @@
+#include "worker/trainer/job/job_data.h"
+
+#include <utility>
+
+#include "jobspec/open_data.h"
+#include "wire/data_summary_proto.h"
+#include "worker/trainer/link/failure.h"
+
+namespace evenstep::trainer {
+
+absl::StatusOr<JobData> OpenJobData(const TrainerSetup& setup) {
+  absl::StatusOr<jobspec::OpenedData> opened = jobspec::OpenData(setup.spec);
+  if (!opened.ok()) {
+    return WithReason(opened.status(), FailureReason::kDataError, kNoStep);
+  }
+  evenstep::v1::DataSummary summary = wire::ToProto(*opened);
+  JobData data{TrainingData(std::move(opened->training), setup), std::nullopt,
+               std::move(summary)};
+  if (opened->held_out == nullptr) return data;
+  data.evaluation.emplace(std::move(opened->held_out),
+                          opened->evaluated.documents, setup);
+  return data;
+}
+
+}  // namespace evenstep::trainer

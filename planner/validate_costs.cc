@@ -14,13 +14,12 @@
 namespace evenstep::planner {
 namespace {
 
-absl::Status ValidateBytes(const MemoryModel& memory) {
+absl::Status ValidateBytes(const MemoryModel& memory, int kv_heads) {
   const std::pair<const char*, int64_t> per_token[] = {
       {"memory.layer_bytes_per_token", memory.layer_bytes_per_token},
       {"memory.kept_bytes_per_token", memory.kept_bytes_per_token},
       {"memory.backward_bytes_per_token", memory.backward_bytes_per_token},
       {"memory.head_bytes_per_token", memory.head_bytes_per_token},
-      {"memory.gathered_bytes_per_token", memory.gathered_bytes_per_token},
       {"memory.spatial.layer_bytes_per_token",
        memory.spatial.layer_bytes_per_token},
       {"memory.spatial.kept_bytes_per_token",
@@ -37,6 +36,10 @@ absl::Status ValidateBytes(const MemoryModel& memory) {
     EVENSTEP_RETURN_IF_ERROR(
         InRange<int64_t>(name, bytes, 0, kMaxBytesPerToken));
   }
+  // Copies may be as many as there are query heads.
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(
+      "memory.gathered_bytes_per_token", memory.gathered_bytes_per_token, 0,
+      std::min(kMaxBytesPerToken, kv_heads * kMaxKvHeadBytesPerToken)));
   return InRange<int64_t>("memory.kv_head_bytes_per_token",
                           memory.kv_head_bytes_per_token, 0,
                           kMaxKvHeadBytesPerToken);
@@ -158,7 +161,7 @@ absl::Status ValidateMemory(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>("memory.activation_bytes",
                                             memory.activation_bytes, 0,
                                             kMaxActivationBytes));
-  EVENSTEP_RETURN_IF_ERROR(ValidateBytes(memory));
+  EVENSTEP_RETURN_IF_ERROR(ValidateBytes(memory, request.model.kv_heads));
   for (const LayerCounts& mode : RecomputeModes(request)) {
     if (TokensPerRank(request, mode) > 0) continue;
     return absl::InvalidArgumentError(

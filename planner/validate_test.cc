@@ -272,6 +272,17 @@ TEST(ValidateTest, MemoryOfNothingIsRefused) {
   ExpectRefused(request, "options.recompute_choices has 17 entries");
 }
 
+TEST(ValidateTest, GatheredBytesAreBoundedByTheHeadsThatMayBeCopied) {
+  PlanRequest request = Good();
+  request.model.kv_heads = 2;
+  request.memory.gathered_bytes_per_token = 1 << 27;
+  EXPECT_TRUE(ValidateRequest(request).ok());
+  request.memory.gathered_bytes_per_token += 1;
+  ExpectRefused(request, "memory.gathered_bytes_per_token is 134217729");
+  request.memory.gathered_bytes_per_token = -1;
+  ExpectRefused(request, "memory.gathered_bytes_per_token is -1");
+}
+
 TEST(ValidateTest, AnUnknownPolicyIsRefused) {
   PlanRequest request = Good();
   request.options.policy = static_cast<Policy>(99);

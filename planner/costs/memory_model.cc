@@ -45,6 +45,17 @@ int64_t HeldAt(const PlanRequest& request, const KindMemory& memory,
   return held;
 }
 
+// Keys and values of a layer after a gather, with copies of heads: the group
+// has a multiple of the model's own.
+int64_t GatheredBytes(const PlanRequest& request, const SequenceSplit& split) {
+  if (split.gather_degree == 1) return 0;
+  const ModelShape& model = request.model;
+  const int64_t heads =
+      model.kv_heads + CopiedKvHeads(model, split.ulysses_degree);
+  return split.gather_degree * (heads / model.kv_heads) *
+         request.memory.gathered_bytes_per_token;
+}
+
 }  // namespace
 
 std::vector<LayerCounts> RecomputeModes(const PlanRequest& request) {
@@ -71,10 +82,7 @@ int64_t BytesPerToken(const PlanRequest& request, const LayerCounts& recompute,
   const LayerCounts layers = request.model.layers();
   const SequenceSplit split = SplitFor(request.model, degree);
   const KindMemory memory = MemoryOfKinds(request, split.ulysses_degree);
-  const int64_t gathered =
-      split.gather_degree > 1
-          ? split.gather_degree * request.memory.gathered_bytes_per_token
-          : 0;
+  const int64_t gathered = GatheredBytes(request, split);
   int64_t most = request.memory.head_bytes_per_token;
   for (int kind = 0; kind < request.model.num_kinds(); ++kind) {
     most += BytesOfFirst(memory[kind], layers[kind], recompute[kind]);

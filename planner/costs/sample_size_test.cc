@@ -7,6 +7,7 @@
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
+#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {
@@ -142,6 +143,34 @@ TEST(MemoryModelTest, GatheredKeysAndValuesComeInPlaceOfSmallerGradients) {
   EXPECT_EQ(BytesPerToken(request, 8, 4), 80 + 100 + 4 * 15);
   EXPECT_EQ(BytesPerToken(request, 0, 2), 800 + 50);
   EXPECT_EQ(BytesPerToken(request, 0, 4), 800 + 60);
+}
+
+// 12 query heads and 2 key and value heads, on u ranks by heads.
+TEST(MemoryModelTest, CopiesOfKeyAndValueHeadsAreGatheredToo) {
+  PlanRequest request = EightLayers();
+  request.model.heads = 12;
+  request.model.kv_heads = 2;
+  request.model.sp_modes = {SpMode::kBoth};
+  request.memory.gathered_bytes_per_token = 25;
+  // u = 2, then 4, which has each head twice; c = 2.
+  EXPECT_EQ(BytesPerToken(request, 8, 4), 80 + 100 + 2 * 25);
+  EXPECT_EQ(BytesPerToken(request, 8, 8), 80 + 100 + 2 * 2 * 25);
+  // u = 3: one for each query head.
+  request.model.expand_kv_heads = true;
+  EXPECT_EQ(BytesPerToken(request, 8, 9), 80 + 100 + 3 * 6 * 25);
+}
+
+TEST(MemoryModelTest, TheMostThatMayBeGatheredFits63Bits) {
+  PlanRequest request = testing::SimpleRequest(kMaxRanks, 1000, {64});
+  // u = 2 only, and 3 heads do not divide by it.
+  request.model.heads = 6 * 174761;
+  request.model.kv_heads = 3;
+  request.model.expand_kv_heads = true;
+  request.model.sp_modes = {SpMode::kBoth};
+  request.memory.gathered_bytes_per_token = 3 * kMaxKvHeadBytesPerToken;
+  ASSERT_TRUE(ValidateRequest(request).ok());
+  EXPECT_EQ(BytesPerToken(request, 0, kMaxRanks),
+            int64_t{kMaxRanks / 2} * 6 * 174761 * kMaxKvHeadBytesPerToken);
 }
 
 TEST(MemoryModelTest, CopiesOfKeyAndValueHeadsAreHeldInEveryLayer) {

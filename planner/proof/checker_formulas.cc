@@ -294,14 +294,15 @@ int64_t NanosecondsOf(const PlanRequest& request, const MicroBatch& batch) {
 Wide BytesPerTokenOf(const PlanRequest& request, const MicroBatch& batch) {
   const MemoryModel& memory = request.memory;
   const Sharing sharing = *SharingAt(request.model, batch.degree);
-  const Wide gathered =
-      sharing.gather > 1
-          ? Wide{memory.gathered_bytes_per_token} * sharing.gather
-          : 0;
+  const int own_heads = request.model.kv_heads;
+  const int heads = KvHeadsOfGroup(request.model, sharing.ulysses);
+  const Wide gathered = sharing.gather > 1
+                            ? Wide{memory.gathered_bytes_per_token} *
+                                  sharing.gather * heads / own_heads
+                            : 0;
   std::vector<Kind> kinds = KindsOf(request, batch);
   if (!IsVideo(request.model)) {
-    const int more =
-        KvHeadsOfGroup(request.model, sharing.ulysses) - request.model.kv_heads;
+    const int more = heads - own_heads;
     kinds[0].memory.layer_bytes_per_token +=
         more * memory.kv_head_bytes_per_token;
   }

@@ -176,7 +176,8 @@ PlanRequest WithSpModes(PlanRequest request, uint64_t seed) {
   time.head_ns_per_token = dice.Fraction() * 2e4;
   time.attention_ns_per_token = time.linear_ns_per_token * dice.Fraction();
   time.sharded_attention_ns_per_token = dice.Fraction() * 5e4;
-  request.memory.gathered_bytes_per_token = dice.Between(0, 8);
+  request.memory.gathered_bytes_per_token =
+      dice.Between(0, dice.OneIn(3) ? 60 : 8);
   if (request.memory.layer_bytes_per_token > 0) {
     request.memory.kv_head_bytes_per_token =
         request.memory.layer_bytes_per_token / (4 * request.model.kv_heads);

@@ -103,6 +103,17 @@ TEST(PlannedMemoryTest, CountsCopiesOfKeyAndValueHeads) {
   }
 }
 
+// Both at once: the copies are gathered, which is more than other gradients
+// with all layers recomputed. Each rank has as many tokens as above: gradients
+// of weights do not grow with them either.
+TEST(PlannedMemoryTest, CountsGatheredCopiesOfKeyAndValueHeads) {
+  MemorySweep sweep("gathered copies of key and value heads");
+  jobspec::JobSpec job = Job(8, 128);
+  job.model.kv_heads = 1;
+  job.model.sp_modes = {planner::SpMode::kBoth};
+  for (const int n : {0, 8}) Check(job, {2048, 8, n, 4}, &sweep);
+}
+
 TEST(PlannedMemoryTest, TheModelsWidthOfTheMlpIsTheTrainers) {
   for (const int width : {16, 64, 128, 256, 300}) {
     DecoderConfig config;

@@ -82,6 +82,13 @@ double SquaredRelativeError(absl::Span<const ComputePoint> points, double scale,
   return sum;
 }
 
+// Of key and value heads, copies included: their share of the query heads.
+double KvShareOfGroup(const planner::ModelShape& model, int degree) {
+  const int ulysses = planner::SplitFor(model, degree).ulysses_degree;
+  const int heads = model.kv_heads + planner::CopiedKvHeads(model, ulysses);
+  return static_cast<double>(heads) / model.heads;
+}
+
 bool AllPhysical(const Vector& x) {
   return std::all_of(x.begin(), x.end(), [](double value) {
     return std::isfinite(value) && value >= 0;
@@ -128,16 +135,14 @@ double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
     const double exchanged = 2 * (switches ? 1 : 4);
     return exchanged * model.layers().total() * model.width * bytes_per_element;
   }
-  const double kv_share =
-      static_cast<double>(std::max(model.kv_heads, degree)) / model.heads;
-  const double widths = 2 * (2 + 2 * kv_share);  // forward and backward
+  // Forward and backward.
+  const double widths = 2 * (2 + 2 * KvShareOfGroup(model, degree));
   return widths * model.num_layers * model.width * bytes_per_element;
 }
 
-double GatherBytesPerToken(const planner::ModelShape& model,
+double GatherBytesPerToken(const planner::ModelShape& model, int degree,
                            int bytes_per_element) {
-  const double kv_width =
-      static_cast<double>(model.width) * model.kv_heads / model.heads;
+  const double kv_width = model.width * KvShareOfGroup(model, degree);
   return 3 * 2 * kv_width * model.num_layers * bytes_per_element;
 }
 

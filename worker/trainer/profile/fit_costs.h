@@ -47,15 +47,16 @@ AllToAllCosts FitAllToAll(const AllToAllPoint& small,
 
 // Bytes that a rank hands to the all-to-alls of one forward and backward, over
 // all layers, for each of its own tokens: queries and output by the width, keys
-// and values by their share of heads, which grows to the degree when there are
-// fewer; of a video model that switches, its tokens once a layer and pass.
+// and values by their share of heads, with the copies that the exchange makes
+// of them; of a video model that switches, its tokens once a layer and pass.
 double AllToAllBytesPerToken(const planner::ModelShape& model, int degree,
                              int bytes_per_element);
 
-// Bytes that a rank has after the gathers of keys and values of one forward and
-// backward, over all layers, for each token of its group: those of forward,
-// again in backward, and as much of their gradients.
-double GatherBytesPerToken(const planner::ModelShape& model,
+// Bytes that the ranks that share by heads have together after the gathers of
+// keys and values of one forward and backward, over all layers, for each token
+// of their group: those of forward, again in backward, and as much of their
+// gradients, copies of heads included.
+double GatherBytesPerToken(const planner::ModelShape& model, int degree,
                            int bytes_per_element);
 
 // The middle value; the lower one of two. Zero for none.

@@ -60,7 +60,43 @@ TEST(GatherBytesPerTokenTest, KeysAndValuesComeTwiceAndTheirGradientsOnce) {
   model.width = 64;
   model.heads = 8;
   model.kv_heads = 2;
-  EXPECT_DOUBLE_EQ(GatherBytesPerToken(model, 4), 3 * 2 * 16 * 2 * 4);
+  model.sp_modes = {planner::SpMode::kKvGather};
+  EXPECT_DOUBLE_EQ(GatherBytesPerToken(model, 4, 4), 3 * 2 * 16 * 2 * 4);
+}
+
+// One head of 16 for 4 ranks that share by heads, in two such parts of 8.
+TEST(GatherBytesPerTokenTest, CopiesOfHeadsAreGatheredToo) {
+  planner::ModelShape model;
+  model.num_layers = 2;
+  model.width = 64;
+  model.heads = 4;
+  model.kv_heads = 1;
+  model.sp_modes = {planner::SpMode::kBoth};
+  EXPECT_DOUBLE_EQ(GatherBytesPerToken(model, 8, 4), 3 * 2 * 4 * 16 * 2 * 4);
+}
+
+// By hand: q and out are a width each, k and v a width each with a head for
+// every one of the 4 ranks; forward and backward.
+TEST(AllToAllBytesPerTokenTest, HeadsAreCopiedForTheRanksThatShareByThem) {
+  planner::ModelShape model;
+  model.num_layers = 3;
+  model.width = 64;
+  model.heads = 4;
+  model.kv_heads = 1;
+  model.sp_modes = {planner::SpMode::kBoth};
+  EXPECT_DOUBLE_EQ(AllToAllBytesPerToken(model, 8, 4), 8 * 64 * 3 * 4);
+}
+
+TEST(AllToAllBytesPerTokenTest, ExpandedHeadsAreAsManyAsQueryHeads) {
+  planner::ModelShape model;
+  model.num_layers = 3;
+  model.width = 80;
+  model.heads = 40;
+  model.kv_heads = 8;
+  model.expand_kv_heads = true;
+  EXPECT_DOUBLE_EQ(AllToAllBytesPerToken(model, 5, 4), 8 * 80 * 3 * 4);
+  // A degree that divides them copies none.
+  EXPECT_DOUBLE_EQ(AllToAllBytesPerToken(model, 4, 4), 4.8 * 80 * 3 * 4);
 }
 
 TEST(AllToAllBytesPerTokenTest, KeysAndValuesCountByTheirShareOfHeads) {

@@ -180,8 +180,8 @@ absl::Status MeasureCollectives(const planner::ModelShape& model,
                                 MeasureLine(MeasureGather, *group, device));
       latencies.push_back(fit.latency_ns);
       costs->gather.push_back(
-          {block.degree,
-           fit.ns_per_byte * GatherBytesPerToken(model, element)});
+          {block.degree, fit.ns_per_byte * GatherBytesPerToken(
+                                               model, block.degree, element)});
     }
   }
   costs->collective_latency_ns = std::llround(Median(std::move(latencies)));

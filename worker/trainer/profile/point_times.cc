@@ -9,6 +9,9 @@
 namespace evenstep::trainer {
 namespace {
 
+constexpr int64_t kPointBudgetNs = 1'500'000'000;
+constexpr int64_t kSharedRepeats = 8;
+
 // The smaller of each pair; of no times yet, the others.
 absl::Status TakeLeast(absl::Span<const double> call_ns,
                        std::vector<double>* least) {
@@ -33,6 +36,15 @@ double LowerQuartile(std::vector<double> values) {
 }
 
 }  // namespace
+
+int64_t RepeatsOf(int64_t compute_ns, int degree, int most) {
+  return std::clamp<int64_t>(kPointBudgetNs / (compute_ns + 1), 1,
+                             degree > 1 ? most * kSharedRepeats : most);
+}
+
+bool IsTimedIn(int64_t round, int64_t rounds, int64_t repeats) {
+  return (round + 1) * repeats / rounds > round * repeats / rounds;
+}
 
 absl::Status AddRepeat(double compute_ns, absl::Span<const double> call_ns,
                        RankTimes* times) {

@@ -1,15 +1,19 @@
 #ifndef EVENSTEP_WORKER_TRAINER_PROFILE_POINT_TIMES_H_
 #define EVENSTEP_WORKER_TRAINER_PROFILE_POINT_TIMES_H_
 
-// From what the ranks saw of a profile's point to what it takes. A rank that
-// shares its core with other processes, or comes late, makes others wait in
-// collectives: that is no cost of the exchange. So of every single collective
-// the least over ranks and repeats counts: who comes last waits for nobody, and
-// one call of many repeats is left in peace. Computing is timed by CPU time, to
-// which a neighbour adds less (by the caches that they share): of a rank the
+// How often and when a profile's point is timed, and from what the ranks saw of
+// it to what it takes. A rank that shares its core with other processes, or
+// comes late, makes others wait in collectives: that is no cost of the
+// exchange. So of every single collective the least over ranks and repeats
+// counts: who comes last waits for nobody, and one call of many repeats is left
+// in peace. Where counts are unequal, as of clips whose frames or patches the
+// degree does not divide, it is the time of the rank that moves least, and
+// what the others move beyond it is not seen. Computing is timed by CPU time,
+// to which a neighbour adds less (by the caches that they share): of a rank the
 // lower quartile over its repeats counts, which unlike the least does not fall
 // with their number, and of the ranks the slowest. Pure.
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +21,16 @@
 #include "absl/types/span.h"
 
 namespace evenstep::trainer {
+
+// How often to time a point whose computing takes so long: `most` times on one
+// rank, and eight times as often where ranks share it, because on a busy
+// machine a call that is left in peace is rare. Long points are steady, and
+// take as few repeats as fit into 1.5 s, at least one.
+int64_t RepeatsOf(int64_t compute_ns, int degree, int most);
+
+// Spreads a point's repeats evenly over rounds, of which there are as many at
+// least: whether it is timed in this one, from 0.
+bool IsTimedIn(int64_t round, int64_t rounds, int64_t repeats);
 
 // Of one rank.
 struct RankTimes {

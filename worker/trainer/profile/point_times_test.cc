@@ -18,6 +18,29 @@ PointTime MustCombine(const std::vector<RankTimes>& ranks) {
   return time.value_or(PointTime());
 }
 
+TEST(PointTimesTest, SharedPointsAreTimedMoreOftenAndLongOnesLess) {
+  EXPECT_EQ(RepeatsOf(1'000'000, 1, 5), 5);
+  EXPECT_EQ(RepeatsOf(1'000'000, 2, 5), 40);
+  EXPECT_EQ(RepeatsOf(400'000'000, 4, 5), 3);
+  EXPECT_EQ(RepeatsOf(60'000'000'000, 4, 5), 1);
+}
+
+TEST(PointTimesTest, EveryPointIsTimedAsOftenAsItIsToBeAndEvenly) {
+  for (int64_t rounds = 1; rounds <= 40; ++rounds) {
+    for (int64_t repeats = 1; repeats <= rounds; ++repeats) {
+      int64_t done = 0;
+      for (int64_t round = 0; round < rounds; ++round) {
+        if (IsTimedIn(round, rounds, repeats)) ++done;
+        // Never a whole repeat behind its share of the rounds, nor before it.
+        const int64_t share = (round + 1) * repeats;
+        EXPECT_LE(done * rounds, share);
+        EXPECT_GT((done + 1) * rounds, share);
+      }
+      EXPECT_EQ(done, repeats) << "in " << rounds << " rounds";
+    }
+  }
+}
+
 TEST(PointTimesTest, TheSlowestRankComputesTheLongest) {
   // Each rank is disturbed in most repeats, the first one less.
   EXPECT_EQ(

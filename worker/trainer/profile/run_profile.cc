@@ -38,11 +38,6 @@ namespace {
 using jobspec::ProfilePoint;
 
 constexpr int kThreadsPerRank = 1;
-// Long points are steady, and take as few repeats as fit into this.
-constexpr int64_t kPointBudgetNs = 1'500'000'000;
-// Points with collectives are timed so many times as often: on a busy machine
-// a call that is left in peace is rare.
-constexpr int64_t kSharedRepeats = 8;
 constexpr absl::Duration kPatience = absl::Minutes(10);
 // Of a rank's memory.
 constexpr int64_t kSmallestShareOnDevice = 16;
@@ -133,10 +128,7 @@ absl::StatusOr<int64_t> WarmUp(const DepthParts& parts,
                                const ProfilePoint& point) {
   EVENSTEP_ASSIGN_OR_RETURN(const MicroBatchResult done,
                             RunPoint(parts, point));
-  const int64_t most =
-      parts.run.repeats * (point.degree > 1 ? kSharedRepeats : 1);
-  int64_t repeats =
-      std::clamp<int64_t>(kPointBudgetNs / (done.compute_ns + 1), 1, most);
+  int64_t repeats = RepeatsOf(done.compute_ns, point.degree, parts.run.repeats);
   EVENSTEP_RETURN_IF_ERROR(
       parts.engine.groups->world().AllReduceMin(absl::MakeSpan(&repeats, 1)));
   return repeats;
@@ -167,8 +159,7 @@ absl::Status MeasurePoints(const DepthParts& parts,
   }
   for (int64_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < points.size(); ++i) {
-      const int64_t done = round * repeats[i] / rounds;
-      if ((round + 1) * repeats[i] / rounds == done) continue;
+      if (!IsTimedIn(round, rounds, repeats[i])) continue;
       EVENSTEP_RETURN_IF_ERROR(TimeOnce(parts, points[i], &results[i]));
     }
   }

@@ -178,6 +178,11 @@ PlanRequest WithSpModes(PlanRequest request, uint64_t seed) {
   time.sharded_attention_ns_per_token = dice.Fraction() * 5e4;
   request.memory.gathered_bytes_per_token =
       dice.Between(0, dice.OneIn(3) ? 60 : 8);
+  // Else hardly any plan gathers copies of heads.
+  if (dice.OneIn(6)) {
+    request.model.sp_modes = {SpMode::kBoth};
+    request.model.kv_heads = 1;
+  }
   if (request.memory.layer_bytes_per_token > 0) {
     request.memory.kv_head_bytes_per_token =
         request.memory.layer_bytes_per_token / (4 * request.model.kv_heads);

@@ -79,16 +79,28 @@ absl::Status CheckKey(const Json& config, const char* key, const Json& ours) {
                       ours.dump());
 }
 
+// What a number means that is not there must be this.
+absl::Status CheckDefault(const char* key, double meant, double ours) {
+  if (meant == ours) return absl::OkStatus();
+  return ModelDiffers(
+      absl::StrCat("config.json: ", key, ", which is not there,"),
+      absl::StrCat(meant), absl::StrCat(ours));
+}
+
 // Of older and of newer files.
 absl::Status CheckRope(const Json& config, const ModelSpec& model) {
+  EVENSTEP_RETURN_IF_ERROR(CheckKey(config, "rope_theta", model.rope_theta));
+  bool is_said = FindIn(config, "rope_theta") != nullptr;
   for (const char* const name : {"rope_scaling", "rope_parameters"}) {
     const Json* const rope = FindIn(config, name);
     if (rope == nullptr || !rope->is_object()) continue;
+    is_said = is_said || FindIn(*rope, "rope_theta") != nullptr;
     EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "rope_theta", model.rope_theta));
     EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "rope_type", "default"));
     EVENSTEP_RETURN_IF_ERROR(CheckKey(*rope, "type", "default"));
   }
-  return absl::OkStatus();
+  if (is_said) return absl::OkStatus();
+  return CheckDefault("rope_theta", kRopeTheta, model.rope_theta);
 }
 
 }  // namespace
@@ -142,7 +154,6 @@ absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model) {
       {"num_attention_heads", model.heads},
       {"num_key_value_heads", model.kv_heads},
       {"rms_norm_eps", model.norm_epsilon},
-      {"rope_theta", model.rope_theta},
       {"hidden_act", "silu"},
       {"attention_bias", false},
       {"mlp_bias", false}};
@@ -150,13 +161,8 @@ absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model) {
     EVENSTEP_RETURN_IF_ERROR(CheckKey(config, key, ours));
   }
   EVENSTEP_RETURN_IF_ERROR(CheckRope(config, model));
-  if (FindIn(config, "rms_norm_eps") != nullptr ||
-      model.norm_epsilon == kLlamaEpsilon) {
-    return absl::OkStatus();
-  }
-  return ModelDiffers("config.json: rms_norm_eps, which is not there,",
-                      absl::StrCat(kLlamaEpsilon),
-                      absl::StrCat(model.norm_epsilon));
+  if (FindIn(config, "rms_norm_eps") != nullptr) return absl::OkStatus();
+  return CheckDefault("rms_norm_eps", kLlamaEpsilon, model.norm_epsilon);
 }
 
 }  // namespace evenstep::jobspec

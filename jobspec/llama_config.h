@@ -32,7 +32,8 @@ absl::StatusOr<ModelSpec> ParseLlamaConfig(absl::string_view text);
 
 // FAILED_PRECONDITION with both values: it is of no Llama, of one with parts
 // that the trainer's has not, or of other heads, epsilon or rotary angles than
-// `model`. What it does not say agrees. DATA_LOSS as above.
+// `model`. An epsilon or a rope_theta that it does not say is Llama's default;
+// what else it does not say agrees. DATA_LOSS as above.
 absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model);
 
 // Of two descriptions of a model that should be one, `what` differs:

@@ -26,5 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   other.norm_epsilon *= 2;
   EVENSTEP_CHECK(!jobspec::CheckLlamaConfig(text, other).ok(),
                  "the epsilon is compared, said or not");
+  other = ours;
+  other.rope_theta *= 2;
+  EVENSTEP_CHECK(!jobspec::CheckLlamaConfig(text, other).ok(),
+                 "the angles are compared, said or not");
   return 0;
 }

@@ -59,6 +59,38 @@ TEST(LlamaConfigTest, WhatIsNotSaidIsLlamasDefault) {
   EXPECT_TRUE(CheckLlamaConfig(Seed("least"), *model).ok());
 }
 
+TEST(LlamaConfigTest, WhatIsNotSaidIsComparedAsLlamasDefault) {
+  const ModelSpec least = *ParseLlamaConfig(Seed("least"));
+  ModelSpec other = least;
+  other.rope_theta = 500000;
+  EXPECT_THAT(CheckLlamaConfig(Seed("least"), other).ToString(),
+              HasSubstr("config.json: rope_theta, which is not there, is "
+                        "10000, the job's model has 500000"));
+  EXPECT_FALSE(CheckLlamaConfig(R"({"rope_theta": null, "rms_norm_eps": 1e-6,
+                                    "rope_scaling": {"rope_type": "default"}})",
+                                other)
+                   .ok());
+  other = least;
+  other.norm_epsilon = 1e-5;
+  EXPECT_THAT(CheckLlamaConfig(Seed("least"), other).ToString(),
+              HasSubstr("config.json: rms_norm_eps, which is not there, is "
+                        "1e-06, the job's model has 1e-05"));
+}
+
+TEST(LlamaConfigTest, RopeThetaIsSaidInAnyOfItsPlaces) {
+  ModelSpec model;
+  model.rope_theta = 500000;
+  for (const char* const place :
+       {R"("rope_theta": 5e5)", R"("rope_parameters": {"rope_theta": 5e5})",
+        R"("rope_scaling": {"rope_theta": 500000})"}) {
+    const std::string text =
+        absl::StrCat(R"({"rms_norm_eps": 1e-5, )", R"("num_attention_heads": )",
+                     model.heads, ", ", place, "}");
+    EXPECT_TRUE(CheckLlamaConfig(text, model).ok())
+        << CheckLlamaConfig(text, model);
+  }
+}
+
 // Angles that are scaled by place are not the trainer's.
 TEST(LlamaConfigTest, ScaledAnglesAreReadAndRefused) {
   const std::string text = Seed("llama3");

@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kModelPrefix[] = "evenstep.model.";
 constexpr char kNameKey[] = "evenstep.model.name";
+constexpr char kKindKey[] = "evenstep.model.kind";
 
 absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
                              const std::string& key) {
@@ -25,6 +26,13 @@ absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the metadata have no ", key, ": the weights are of no video model"));
+}
+
+// Those of text do not say it.
+absl::string_view KindOf(const data::SafetensorsMetadata& metadata) {
+  const auto found = metadata.find(kKindKey);
+  return found == metadata.end() ? ModelKindName(ModelKind::kText)
+                                 : absl::string_view(found->second);
 }
 
 // What a job's file says of itself.
@@ -65,9 +73,9 @@ absl::Status CheckWords(const data::SafetensorsMetadata& metadata,
   EVENSTEP_RETURN_IF_ERROR(
       word(kNameKey, kNone,
            model.name.empty() ? kNone : absl::string_view(model.name)));
-  EVENSTEP_RETURN_IF_ERROR(word("evenstep.model.kind",
-                                ModelKindName(ModelKind::kText),
-                                ModelKindName(model.kind)));
+  if (KindOf(metadata) != ModelKindName(model.kind)) {
+    return ModelDiffers(kKindKey, KindOf(metadata), ModelKindName(model.kind));
+  }
   if (model.is_video() || !model.name.empty()) return absl::OkStatus();
   return word("evenstep.model.attention", AttentionName(model.attention),
               AttentionName(model.attention));
@@ -110,8 +118,21 @@ absl::Status CheckBoth(const std::string& file, const ModelSpec& model) {
 
 }  // namespace
 
+absl::StatusOr<bool> IsVideoModel(const std::string& path) {
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
+                            data::ReadSafetensorsHeader(file));
+  return KindOf(header.metadata) == ModelKindName(ModelKind::kVideo);
+}
+
 absl::StatusOr<ModelSpec> TextModelOfWeights(
     const std::string& file, const data::SafetensorsHeader& header) {
+  const absl::string_view kind = KindOf(header.metadata);
+  if (kind != ModelKindName(ModelKind::kText)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kKindKey, " is ", kind, ": the weights are of no text model"));
+  }
   if (header.metadata.count("evenstep.model.layers") > 0) {
     return SpecOf(header.metadata);
   }

@@ -16,6 +16,11 @@
 
 namespace evenstep::jobspec {
 
+// Whether the weights of `path`, a file or a folder with a model.safetensors,
+// are of a video model; else they are of text. NOT_FOUND, DATA_LOSS: no sound
+// file. FAILED_PRECONDITION: the weights are in several.
+absl::StatusOr<bool> IsVideoModel(const std::string& path);
+
 // Of weights that a job wrote, whose model may have a name, or of a Llama with
 // its config.json in the folder of `file`. FAILED_PRECONDITION: neither says
 // what the model is, or it is of another kind. Errors of ParseLlamaConfig.

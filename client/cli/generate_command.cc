@@ -13,7 +13,7 @@
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
 #include "client/cli/show/printable_text.h"
-#include "data/safetensors.h"
+#include "jobspec/weights_model.h"
 
 namespace evenstep::cli {
 namespace {
@@ -33,12 +33,7 @@ absl::StatusOr<bool> IsVideo(const std::string& weights) {
     return absl::InvalidArgumentError(
         absl::StrCat("no such weights file: ", weights));
   }
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
-                            data::SafetensorsFileOf(weights));
-  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
-                            data::ReadSafetensorsHeader(file));
-  const auto kind = header.metadata.find("evenstep.model.kind");
-  return kind != header.metadata.end() && kind->second == "video";
+  return jobspec::IsVideoModel(weights);
 }
 
 void Append(const Arguments& more, Arguments* arguments) {

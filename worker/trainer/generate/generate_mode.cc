@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
 #include "base/status_macros.h"
+#include "jobspec/weights_model.h"
 #include "worker/trainer/generate/animated_gif.h"
 #include "worker/trainer/generate/load_model.h"
 #include "worker/trainer/generate/sample_clip.h"
@@ -76,7 +77,8 @@ absl::Status GenerateClip(const GenerateMode& mode) {
 }
 
 absl::Status Generate(const GenerateMode& mode, const NamedModels& models) {
-  EVENSTEP_ASSIGN_OR_RETURN(const bool is_video, IsVideoModel(mode.weights));
+  EVENSTEP_ASSIGN_OR_RETURN(const bool is_video,
+                            jobspec::IsVideoModel(mode.weights));
   if (is_video) return GenerateClip(mode);
   TextMode text = mode.text;
   text.weights = mode.weights;

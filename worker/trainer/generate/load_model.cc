@@ -128,15 +128,6 @@ absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file,
 
 }  // namespace
 
-absl::StatusOr<bool> IsVideoModel(const std::string& path) {
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
-                            data::SafetensorsFileOf(path));
-  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
-                            data::ReadSafetensorsHeader(file));
-  const auto kind = header.metadata.find("evenstep.model.kind");
-  return kind != header.metadata.end() && kind->second == "video";
-}
-
 absl::StatusOr<LoadedTextModel> LoadTextModel(const std::string& path,
                                               const NamedModels& models) {
   EVENSTEP_ASSIGN_OR_RETURN(const std::string file,

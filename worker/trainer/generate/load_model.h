@@ -34,11 +34,6 @@ enum class LoadedValues { kTrained, kInitial };
 absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
                                                 LoadedValues values);
 
-// Whether the weights of `path`, a file or a folder with a model.safetensors,
-// are of a video model; else they are of text. NOT_FOUND, DATA_LOSS: no sound
-// file.
-absl::StatusOr<bool> IsVideoModel(const std::string& path);
-
 struct LoadedTextModel {
   std::unique_ptr<TextModel> model;
   std::string tokenizer;  // path that the job had; empty: bytes, or not known

@@ -11,6 +11,7 @@
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "jobspec/weights_model.h"
 #include "nlohmann/json.hpp"
 #include "worker/trainer/generate/generate_text.h"
 #include "worker/trainer/generate/load_model.h"
@@ -90,7 +91,22 @@ TEST_F(LoadTextModelTest, AJobsWeightsSayWhatTheModelIs) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->tokenizer, "/data/m.model");
   ExpectSameLogits(*loaded);
-  EXPECT_FALSE(*IsVideoModel(path_));
+  EXPECT_FALSE(*jobspec::IsVideoModel(path_));
+}
+
+TEST_F(LoadTextModelTest, WeightsOfAVideoModelAreNotTakenForText) {
+  Write();
+  auto file = data::ReadSafetensors(path_);
+  ASSERT_TRUE(file.ok());
+  file->metadata["evenstep.model.kind"] = "video";
+  ASSERT_TRUE(
+      data::WriteSafetensors(path_, file->tensors, file->metadata).ok());
+  EXPECT_TRUE(*jobspec::IsVideoModel(path_));
+  const absl::Status status = LoadTextModel(path_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("evenstep.model.kind is video: the weights are of no "
+                        "text model"));
 }
 
 TEST_F(LoadTextModelTest, WithoutThemTheConfigurationBesideThemDoes) {

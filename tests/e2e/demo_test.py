@@ -45,9 +45,8 @@ class DemoTest(unittest.TestCase):
             self.assertIsInstance(summary[key], float)
 
     def test_broken_promises_are_named(self):
-        steps = [{"step_seconds": 1.0}] * 4
-
-        def run(losses, plan_lead_share=1.0):
+        def run(losses, plan_lead_share=1.0, step_seconds=1.0):
+            steps = [{"step_seconds": step_seconds}] * 4
             found = types.SimpleNamespace(policy="even", steps=steps)
             found.losses = losses
             found.summary = {"plan_lead_share": plan_lead_share}
@@ -61,6 +60,11 @@ class DemoTest(unittest.TestCase):
                 run_demo.check([good], 1e-2, 0.001),
                 run_demo.check([good], 1e-6, 0.02)):
             self.assertEqual(len(problems), 1, problems)
+        # What a plan or a gate costs is judged of steps that are long enough.
+        for seconds, num_problems in ((0.19, 0), (0.2, 2)):
+            problems = run_demo.check([run(good.losses, 0.5, seconds)], 1e-6,
+                                      0.02)
+            self.assertEqual(len(problems), num_problems, problems)
 
 
 if __name__ == "__main__":

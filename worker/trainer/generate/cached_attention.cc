@@ -16,8 +16,9 @@ at::Tensor CachedAttention::Attend(const at::Tensor& q_THD,
                                    AttentionMask mask) {
   TORCH_CHECK(mask == AttentionMask::kCausal,
               "a model whose tokens see what comes after them cannot go on");
-  Layer& layer = layers_[next_layer_];
-  next_layer_ = (next_layer_ + 1) % layers_.size();
+  TORCH_CHECK(next_layer_ < layers_.size(), "the model says that it has ",
+              layers_.size(), " layers, but attends more often in a pass");
+  Layer& layer = layers_[next_layer_++];
   const bool first = layer.num_tokens == 0;
   TORCH_CHECK(first || q_THD.size(0) == 1, "one token at a time, not ",
               q_THD.size(0));
@@ -27,6 +28,13 @@ at::Tensor CachedAttention::Attend(const at::Tensor& q_THD,
                      layer.v_SGD.narrow(0, 0, layer.num_tokens),
                      first ? AttentionMask::kCausal : AttentionMask::kFull)
       .out_LHD;
+}
+
+void CachedAttention::EndPass() {
+  TORCH_CHECK(next_layer_ == layers_.size(), "the model says that it has ",
+              layers_.size(), " layers, but attends ", next_layer_,
+              " times in a pass");
+  next_layer_ = 0;
 }
 
 void CachedAttention::Keep(const at::Tensor& k_TGD, const at::Tensor& v_TGD,

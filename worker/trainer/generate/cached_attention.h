@@ -4,8 +4,8 @@
 // Attention of one document that grows token by token: keys and values of what
 // stands already are kept, so that a further token costs one row. The model
 // calls it layer by layer, as it calls any attention. The first pass takes
-// several tokens, each later pass one. Without autograd; one rank; one thread.
-// Errors are thrown, as torch's are.
+// several tokens, each later pass one; EndPass stands after each. Without
+// autograd; one rank; one thread. Errors are thrown, as torch's are.
 
 #include <ATen/core/Tensor.h>
 
@@ -18,11 +18,16 @@ namespace evenstep::trainer {
 
 class CachedAttention : public SequenceAttention {
  public:
-  // Room for `most_tokens`, the first pass's included.
+  // Room for `most_tokens`, the first pass's included. Layers of every kind
+  // count.
   CachedAttention(int num_layers, int64_t most_tokens);
 
   at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
                     const at::Tensor& v_TGD, AttentionMask mask) override;
+
+  // The next call is of the first layer again. Throws unless every layer called
+  // once since the last one: another's keys and values would be taken.
+  void EndPass();
 
  private:
   struct Layer {

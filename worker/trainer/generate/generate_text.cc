@@ -73,6 +73,20 @@ at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
   return logits_TV;
 }
 
+// Of tokens that come after those that are kept.
+at::Tensor FurtherLogits(const PackedShard& shard, CachedAttention& kept,
+                         TextModel* model) {
+  at::Tensor logits_TV = Logits(shard, kept, model);
+  kept.EndPass();
+  return logits_TV;
+}
+
+int NumLayers(const TextModel& model) {
+  int num_layers = 0;
+  for (const LayerKind& kind : model.layers()) num_layers += kind.count;
+  return num_layers;
+}
+
 // Of a whole text, as in training.
 at::Tensor WholeLogits(const PackedShard& shard, TextModel* model) {
   const std::unique_ptr<Communicator> alone = MakeSelfCommunicator();
@@ -97,7 +111,7 @@ class TextGenerator {
         most_tokens_(MostTokens(request)),
         num_tokens_(std::min<int64_t>(request.num_tokens, model->Vocab())) {
     if (model->next_token() == NextToken::kWholeText) return;
-    kept_.emplace(model->layers().front().count,
+    kept_.emplace(NumLayers(*model),
                   static_cast<int64_t>(request.prompt.size()) + most_tokens_);
   }
 
@@ -123,8 +137,8 @@ class TextGenerator {
     const size_t before = text_.size();
     text_.insert(text_.end(), tokens.begin(), tokens.end());
     const at::Tensor logits_TV =
-        kept_ ? Logits(ShardOf(tokens, static_cast<int64_t>(before)), *kept_,
-                       model_)
+        kept_ ? FurtherLogits(ShardOf(tokens, static_cast<int64_t>(before)),
+                              *kept_, model_)
               : WholeLogits(ShardOf(text_, 0), model_);
     return logits_TV.select(0, logits_TV.size(0) - 1)
         .to(at::kCPU, at::kFloat)

@@ -67,10 +67,12 @@ TEST(CachedAttentionTest, TokenByTokenGivesTheLogitsOfTheWholeText) {
     CachedAttention attention(/*num_layers=*/3, /*most_tokens=*/23);
     at::Tensor logits = model->Logits(
         ShardOf({tokens.begin(), tokens.begin() + prompt}, 0), attention, {});
+    attention.EndPass();
     EXPECT_LT((logits - whole->narrow(0, 0, prompt)).abs().max().item<double>(),
               1e-12);
     for (int i = prompt; i < 23; ++i) {
       logits = model->Logits(ShardOf({tokens[i]}, i), attention, {});
+      attention.EndPass();
       EXPECT_LT((logits[0] - (*whole)[i]).abs().max().item<double>(), 1e-12)
           << i;
     }
@@ -86,6 +88,7 @@ TEST(CachedAttentionTest, APositionThatIsOffByOneIsNoticed) {
   CachedAttention attention(3, 9);
   model->Logits(ShardOf({tokens.begin(), tokens.begin() + 7}, 0), attention,
                 {});
+  attention.EndPass();
   const at::Tensor logits =
       model->Logits(ShardOf({tokens[7]}, 8), attention, {});
   EXPECT_GT((logits[0] - (*whole)[7]).abs().max().item<double>(), 1e-3);
@@ -189,6 +192,40 @@ TEST(GenerateTextTest, ScoresOfAnotherShapeThanTheModelSaysAreRefused) {
   plain.vocab = 50;
   EXPECT_THAT(GenerateText(Greedy(2), &plain).status().ToString(),
               HasSubstr("the model's scores are [5, 40], not [5, 50]"));
+}
+
+// Of three layers; it says that it has these of each kind.
+class ModelOfTwoKinds : public PlainModel {
+ public:
+  ModelOfTwoKinds(int first, int second)
+      : PlainModel(SmallModel()), layers_{{"one", first}, {"two", second}} {}
+  std::vector<LayerKind> layers() const override { return layers_; }
+  NextToken next_token() const override { return NextToken::kItselfAlone; }
+
+ private:
+  const std::vector<LayerKind> layers_;
+};
+
+// After a prompt of one token, mixing them would go unnoticed.
+TEST(GenerateTextTest, LayersOfEveryKindKeepTheirOwnKeysAndValues) {
+  ModelOfTwoKinds model(1, 2);
+  PlainModel plain(SmallModel());
+  TextRequest request = Greedy(20);
+  EXPECT_EQ(TokensOf(request, &model), TokensOf(request, &plain));
+  EXPECT_EQ(model.longest_pass, 5);
+  request.prompt = {7};
+  EXPECT_EQ(TokensOf(request, &model), TokensOf(request, &plain));
+}
+
+TEST(GenerateTextTest, AModelThatHasNotTheLayersThatItSaysIsRefused) {
+  ModelOfTwoKinds fewer(1, 1);
+  ModelOfTwoKinds more(2, 2);
+  TextRequest request = Greedy(2);
+  request.prompt = {7};
+  EXPECT_THAT(GenerateText(request, &fewer).status().ToString(),
+              HasSubstr("has 2 layers, but attends more often in a pass"));
+  EXPECT_THAT(GenerateText(request, &more).status().ToString(),
+              HasSubstr("has 4 layers, but attends 3 times in a pass"));
 }
 
 TEST(GenerateTextTest, TheEndTokenEndsTheTextAndIsLeftOut) {

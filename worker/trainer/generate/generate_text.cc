@@ -70,6 +70,9 @@ at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
   TORCH_CHECK(logits_TV.sizes() == at::IntArrayRef(shape),
               "the model's scores are ", logits_TV.sizes(), ", not ",
               at::IntArrayRef(shape));
+  const at::ScalarType type = logits_TV.scalar_type();
+  TORCH_CHECK(type == at::kFloat || type == at::kDouble,
+              "the model's scores are of type ", type, ", not Float or Double");
   return logits_TV;
 }
 

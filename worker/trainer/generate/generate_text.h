@@ -32,8 +32,9 @@ struct GeneratedText {
 
 // INVALID_ARGUMENT: an empty prompt or one above `longest`, a token outside the
 // vocabulary, or numbers that make no sense. INTERNAL: the model's scores are
-// of another shape than it says, or a pass that keeps keys and values does not
-// attend once per layer. RESOURCE_EXHAUSTED: memory ran out.
+// of another shape than it says or neither float32 nor float64, or a pass that
+// keeps keys and values does not attend once per layer. RESOURCE_EXHAUSTED:
+// memory ran out.
 absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
                                            TextModel* model);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/generate/cached_attention.h"
@@ -151,10 +152,11 @@ class PlainModel : public TextModel {
   at::Tensor Logits(const PackedShard& shard, SequenceAttention& attention,
                     const ForwardOptions& options) override {
     longest_pass = std::max(longest_pass, shard.tokens_T.size(0));
-    return inner_->Logits(shard, attention, options);
+    return inner_->Logits(shard, attention, options).to(scores);
   }
 
   int64_t vocab = 40;
+  at::ScalarType scores = at::kDouble;
   int64_t longest_pass = 0;
 
  private:
@@ -192,6 +194,22 @@ TEST(GenerateTextTest, ScoresOfAnotherShapeThanTheModelSaysAreRefused) {
   plain.vocab = 50;
   EXPECT_THAT(GenerateText(Greedy(2), &plain).status().ToString(),
               HasSubstr("the model's scores are [5, 40], not [5, 50]"));
+}
+
+TEST(GenerateTextTest, ScoresOfLessThanThirtyTwoBitsAreRefused) {
+  PlainModel plain(SmallModel());
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    plain.scores = type;
+    for (const absl::Status& status :
+         {GenerateText(Greedy(2), &plain).status(),
+          PromptLogits(Tokens(5), &plain).status()}) {
+      EXPECT_THAT(status.ToString(),
+                  HasSubstr(absl::StrCat("the model's scores are of type ",
+                                         at::toString(type))));
+    }
+  }
+  plain.scores = at::kFloat;
+  EXPECT_TRUE(PromptLogits(Tokens(5), &plain).ok());
 }
 
 // Of three layers; it says that it has these of each kind.

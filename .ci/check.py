@@ -25,8 +25,8 @@ CHECKS = [
     ("clang.sh", 900, ""),
     ("fuzz.sh", 600, ""),
     ("cuda.sh", 600, ""),
-    ("asan.sh", 1800, "half an hour; run by hand so far"),
-    ("tsan.sh", 900, "needs abseil's source package; run by hand so far"),
+    ("asan.sh", 1800, "takes half an hour"),
+    ("tsan.sh", 900, "needs abseil's source package"),
     ("asan_torch.sh", 1200, "has not yet been run to its end"),
     ("tidy.sh", 900, "has not yet been run to its end"),
 ]

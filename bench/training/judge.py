@@ -4,9 +4,11 @@ A shared machine slows some steps of some runs for a while, and speeds others
 up. So of each step the median of the runs counts, by the time that is judged.
 `noise` is how far that figure would move if the runs were drawn again: the
 bootstrap's 95 % interval, half its width (B. Efron, R. Tibshirani, An
-Introduction to the Bootstrap, 1993, chapter 13).
+Introduction to the Bootstrap, 1993, chapter 13). Of four runs it is a coarse
+one. Two figures differ by chance by up to the root of the sum of their squares.
 """
 
+import math
 import random
 import statistics
 
@@ -44,6 +46,11 @@ def noise_of(repeats, key):
             rate(median_of(repeats, key), key))
 
 
+def noise_of_both(a, b):
+    """Of the ratio of two rows' rates."""
+    return math.hypot(a["noise"], b["noise"])
+
+
 def idle_share(steps):
     """Of the slowest rank's CPU seconds: what the mean rank did not need."""
     return 1 - (sum(s["mean_cpu_seconds"] for s in steps) /
@@ -54,8 +61,8 @@ def check_noise(rows):
     noise = statistics.median(row["noise"] for row in rows)
     if noise <= LARGEST_NOISE:
         return []
-    return [f"the machine was too noisy: figures move by {noise:.1%} with one "
-            f"repeat, more than {LARGEST_NOISE:.0%}"]
+    return [f"the machine was too noisy: a figure moves by {noise:.1%} from one "
+            f"set of runs to another, more than {LARGEST_NOISE:.0%}"]
 
 
 def check_fastest(rows, key):
@@ -64,7 +71,7 @@ def check_fastest(rows, key):
     even = figures["even"]
     problems = []
     for policy, row in figures.items():
-        noise = max(row["noise"], even["noise"])
+        noise = noise_of_both(row, even)
         ahead = row[key] / even[key] - 1
         if ahead > noise:
             problems.append(f"{policy} is {ahead:.1%} faster than even, beyond "
@@ -84,7 +91,7 @@ def check_beats(rows, other, key):
     figures = {row["policy"]: row for row in rows}
     even, packed = figures["even"], figures[other]
     ahead = even[key] / packed[key] - 1
-    noise = max(even["noise"], packed["noise"])
+    noise = noise_of_both(even, packed)
     if ahead > noise:
         return []
     return [f"even is {ahead:.1%} faster than {other}, within the noise of "

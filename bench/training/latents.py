@@ -16,6 +16,7 @@ import subprocess
 FRAMES_BY, SIDES_BY = 8, 5
 CHANNELS = 4  # of a latent; a token is one latent pixel
 FILE_CLIPS = 64
+MOST_DRAWN = 1 << 16
 
 
 def scaled(size, by):
@@ -34,7 +35,7 @@ def draw_sizes(bin_dir, law, count, seed):
 def draw_clips(bin_dir, law, count, seed, least_frames=1):
     """(frames, height, width) in tokens. Clips of fewer frames are left out."""
     drawn = count
-    while True:
+    while drawn <= MOST_DRAWN:
         sizes = draw_sizes(bin_dir, law, drawn, seed)
         clips = [(scaled(frames, FRAMES_BY), scaled(height, SIDES_BY),
                   scaled(width, SIDES_BY)) for frames, height, width in sizes]
@@ -42,6 +43,8 @@ def draw_clips(bin_dir, law, count, seed, least_frames=1):
         if len(clips) >= count:
             return clips[:count]
         drawn *= 2
+    raise SystemExit(f"law {law}: of {drawn // 2} clips fewer than {count} have "
+                     f"{least_frames} frames")
 
 
 def write_file(path, tensors):

@@ -20,7 +20,7 @@ namespace evenstep::plan {
 
 // fixed: every policy runs all samples. elastic: they are a pool, and the
 // bucket policies draw a step from it, as they were published
-// (planner/elastic.h).
+// (planner/policies/elastic.h).
 enum class BatchKind { kFixed, kElastic };
 
 // What a policy drew from the pool, and what it left to later steps.

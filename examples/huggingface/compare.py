@@ -9,16 +9,18 @@
 Weights that Evenstep has trained are loaded by transformers, and weights that
 transformers has saved by Evenstep; losses and logits of the same documents are
 compared. transformers rounds the angles of its rotary positions to float32,
-which is off by 1e-4 at position 3,000; Evenstep does not. So logits are compared
-a second time with transformers' angles in float64. The job trains one document a step with a learning rate that moves
-nothing, so each row of loss.csv is the loss of one document. Needs
-transformers, torch and safetensors; no network.
+which is off by 1e-4 at position 3,000; Evenstep does not. So logits are
+compared a second time with transformers' angles in float64. The job trains one
+document a step with a learning rate that moves nothing, so each row of loss.csv
+is the loss of one document. Needs transformers, torch and safetensors; no
+network.
 """
 
 import argparse
 import contextlib
 import csv
 import json
+import math
 import pathlib
 import shutil
 import subprocess
@@ -101,8 +103,8 @@ def compare(evenstep, weights, output, texts, model):
     losses = losses_here(output)
     assert len({len(text) for text in texts}) == len(texts), "equal sizes"
     assert set(losses) == {len(text) for text in texts}, "other documents"
-    loss = max(abs(losses[len(text)] - loss_there(model, text))
-               for text in texts)
+    loss = worst_of(abs(losses[len(text)] - loss_there(model, text))
+                    for text in texts)
     here = [logits_here(evenstep, weights, text) for text in texts]
     with exact_angles(model):
         exact = largest_difference(here, model, texts)
@@ -112,8 +114,16 @@ def compare(evenstep, weights, output, texts, model):
 
 
 def largest_difference(here, model, texts):
-    return max((logits - logits_there(model, text)).abs().max().item()
-               for logits, text in zip(here, texts, strict=True))
+    return worst_of((logits - logits_there(model, text)).abs().max().item()
+                    for logits, text in zip(here, texts, strict=True))
+
+
+def worst_of(differences):
+    """The largest; a NaN, which is larger than nothing, is an error."""
+    found = list(differences)
+    if not all(map(math.isfinite, found)):
+        raise SystemExit(f"not finite: {found}")
+    return max(found)
 
 
 def random_llama(tied, dtype):

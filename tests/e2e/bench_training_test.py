@@ -57,9 +57,15 @@ class JudgeTest(unittest.TestCase):
     def test_who_is_faster_beyond_the_noise_is_named(self):
         fast = [row("packed", 104), row("even", 100)]
         self.assertIn("packed is 4.0% faster than even, beyond the noise of "
-                      "1.0%", judge.check_fastest(fast, "rate"))
+                      "1.4%", judge.check_fastest(fast, "rate"))
         within = [row("packed", 104, noise=0.045), row("even", 100)]
         self.assertEqual(judge.check_fastest(within, "rate"), [])
+
+    def test_a_difference_has_the_noise_of_both_rows(self):
+        rows = [row("packed", 103, noise=0.025), row("even", 100, noise=0.025)]
+        self.assertEqual(judge.check_fastest(rows, "rate"), [])
+        rows[1]["noise"] = 0.01
+        self.assertEqual(len(judge.check_fastest(rows, "rate")), 1)
 
     def test_noise_cannot_hide_everything(self):
         self.assertEqual(judge.check_noise([row("even", 100)]), [])

@@ -13,7 +13,7 @@ namespace evenstep::trainer {
 inline constexpr char kGenerateWord[] = "generate";
 
 // `argv[0]` is that word, `models` are those that the trainer was built with.
-// Returns the exit code (loop/failure.h); a failure is logged.
+// Returns the exit code (link/failure.h); a failure is logged.
 int GenerateMain(int argc, char** argv, const NamedModels& models);
 
 }  // namespace evenstep::trainer

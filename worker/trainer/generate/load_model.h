@@ -2,7 +2,7 @@
 #define EVENSTEP_WORKER_TRAINER_GENERATE_LOAD_MODEL_H_
 
 // A trained model from the weights file that a job leaves behind
-// (loop/weights.h), which says in its metadata what the model is, or, of text,
+// (job/weights.h), which says in its metadata what the model is, or, of text,
 // from what Hugging Face's Llama was saved as. A text model may be one that the
 // trainer was built with. Stateless.
 

@@ -13,7 +13,7 @@ namespace evenstep::trainer {
 inline constexpr char kProfileWord[] = "profile";
 
 // `argv[0]` is that word; `device` is null for the CPU; it and `models` outlive
-// the call. Returns the exit code (loop/failure.h); a failure is logged.
+// the call. Returns the exit code (link/failure.h); a failure is logged.
 int ProfileMain(int argc, char** argv, const DeviceSupport* device,
                 const NamedModels* models);
 

@@ -35,7 +35,7 @@ void SampleRules::AddTooLong(const std::string& name, int64_t tokens) {
   }
 }
 
-absl::Status SampleRules::Check(int64_t num_left, size_t num_files) const {
+absl::Status SampleRules::Check(int64_t num_left) const {
   if (num_bad_ > 0 && options_.on_bad_sample == OnBadSample::kFail) {
     return absl::FailedPreconditionError(
         absl::StrCat(num_bad_, " bad samples in ", options_.source, ": ",
@@ -50,10 +50,22 @@ absl::Status SampleRules::Check(int64_t num_left, size_t num_files) const {
         " (raise data.max_length, or data.on_too_long: skip or truncate)"));
   }
   if (num_left > 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("no sample is left in ", options_.source, ": ", num_files,
-                   " files, ", num_bad_, " bad samples, ", num_too_long_,
-                   " longer than max_length ", options_.max_length));
+  return NoSampleLeft(options_, num_bad_, num_too_long_, notes_);
+}
+
+absl::Status NoSampleLeft(const DatasetOptions& options, int64_t num_bad,
+                          int64_t num_too_long,
+                          const std::vector<std::string>& notes) {
+  std::string text = absl::StrCat("no sample is left in ", options.source);
+  if (num_too_long > 0) {
+    absl::StrAppend(&text, "; ", num_too_long, " longer than max_length ",
+                    options.max_length);
+  }
+  if (num_bad > 0) {
+    absl::StrAppend(&text, "; ", num_bad, " bad: ", absl::StrJoin(notes, "; "),
+                    Ellipsis(num_bad));
+  }
+  return absl::FailedPreconditionError(text);
 }
 
 void LogIndexed(const DatasetOptions& options, size_t num_files,

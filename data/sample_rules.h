@@ -25,7 +25,7 @@ class SampleRules {
 
   // FAILED_PRECONDITION: a sample broke a rule whose setting is `fail`, with
   // the first ones by name; or none is left.
-  absl::Status Check(int64_t num_left, size_t num_files) const;
+  absl::Status Check(int64_t num_left) const;
 
   int64_t num_bad() const { return num_bad_; }
   int64_t num_too_long() const { return num_too_long_; }
@@ -41,6 +41,12 @@ class SampleRules {
   std::vector<std::string> notes_;
   std::vector<std::string> too_long_;
 };
+
+// FAILED_PRECONDITION: no sample of a source is left; names the first of those
+// that are bad.
+absl::Status NoSampleLeft(const DatasetOptions& options, int64_t num_bad,
+                          int64_t num_too_long,
+                          const std::vector<std::string>& notes);
 
 // Says in the log what was indexed, and each bad sample that is noted.
 // `num_links` were left out.

@@ -1,7 +1,9 @@
 #include "client/cli/data_command.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -63,6 +65,15 @@ absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
     spec.data.source = command.what;
     spec.data.max_length = 0;
   } else {
+    std::error_code error;
+    if (command.what != "-" &&
+        (!std::filesystem::exists(command.what, error) ||
+         std::filesystem::is_directory(command.what, error))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command.what, "' is no job file, and none of the sources ",
+          data::SourceForms(), "; files of text are 'text:", command.what,
+          "'"));
+    }
     EVENSTEP_ASSIGN_OR_RETURN(spec, ReadSpec(command.what));
   }
   if (!command.tokenizer.empty()) spec.data.tokenizer = command.tokenizer;
@@ -126,17 +137,23 @@ absl::Status CheckBad(const Dataset& dataset,
                    "; --skip-bad leaves them out"));
 }
 
-absl::StatusOr<Tokenized> Tokenize(const TokenizeDataCommand& command) {
+absl::StatusOr<Tokenized> Tokenize(Environment& environment,
+                                   const TokenizeDataCommand& command) {
   DatasetOptions options;
   options.source = command.source;
   options.tokenizer = command.tokenizer;
+  environment.ends_at_once = true;  // until a file is begun
   EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
                             OpenAll(options));
   EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, command));
+  environment.ends_at_once = false;
   EVENSTEP_ASSIGN_OR_RETURN(
       auto writer, data::MegatronWriter::Create(
                        command.out, data::MegatronTypeFor(dataset->Vocab())));
   for (int64_t i = 0; i < dataset->summary().num_samples; ++i) {
+    if (environment.interrupted.stop_requested()) {
+      return absl::CancelledError("interrupted");
+    }
     EVENSTEP_RETURN_IF_ERROR(CheckUnmasked(*dataset, i));
     EVENSTEP_ASSIGN_OR_RETURN(const data::SampleTokens sample,
                               dataset->Read(i));
@@ -187,6 +204,7 @@ void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
 ExitCode InspectData(Environment& environment, const GlobalOptions& global,
                      const InspectDataCommand& command) {
   Output output(environment, global);
+  environment.ends_at_once = true;
   const absl::StatusOr<Inspected> inspected = WhatToInspect(command);
   if (!inspected.ok()) return output.Fail(inspected.status());
   const auto dataset = OpenAll(inspected->rules);
@@ -205,7 +223,7 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
 ExitCode TokenizeData(Environment& environment, const GlobalOptions& global,
                       const TokenizeDataCommand& command) {
   Output output(environment, global);
-  const absl::StatusOr<Tokenized> done = Tokenize(command);
+  const absl::StatusOr<Tokenized> done = Tokenize(environment, command);
   if (!done.ok()) return output.Fail(done.status());
   if (output.structured()) {
     output.Document({{"documents", done->num_documents},

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <stop_token>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -172,6 +174,24 @@ TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
   EXPECT_EQ(json["samples"], 3);
   EXPECT_EQ(json["tokens"], 108);
   EXPECT_EQ(json["longest"], 100);
+}
+
+TEST_F(DataCommandTest, AnInterruptedTokenizeLeavesNothing) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  std::stop_source stop;
+  stop.request_stop();
+  environment.interrupted = stop.get_token();
+  TokenizeDataCommand command;
+  command.source = source();
+  command.out = folder_ + "/cut";
+  command.skip_bad = true;
+  EXPECT_EQ(TokenizeData(environment, GlobalOptions(), command),
+            kExitInterrupted);
+  for (const char* ending : {".bin", ".bin.partial", ".idx"}) {
+    EXPECT_FALSE(std::filesystem::exists(command.out + ending)) << ending;
+  }
 }
 
 TEST_F(DataCommandTest, MasksAreNotLostInMegatronsFiles) {

@@ -5,6 +5,7 @@
 // test: two streams, a terminal or none, the coordinator, Ctrl-C. Made by main;
 // outlives every command. Commands run on one thread.
 
+#include <atomic>
 #include <functional>
 #include <istream>
 #include <memory>
@@ -32,6 +33,9 @@ struct Environment {
       connect;
   std::stop_token interrupted;        // Ctrl-C or SIGTERM
   std::stop_token interrupted_twice;  // again
+  // Set by a command that holds nothing and does not look at `interrupted`:
+  // Ctrl-C ends the process.
+  std::atomic<bool> ends_at_once{false};
   std::string bin_dir;  // folder of this binary and of its sisters
   const Clock* clock = &RealClock();
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
@@ -73,7 +74,10 @@ absl::StatusOr<std::string> PromptOf(const Environment& environment,
   if (environment.in == nullptr) {
     return absl::InvalidArgumentError("--prompt: what shall it go on with?");
   }
-  return std::string(std::istreambuf_iterator<char>(*environment.in), {});
+  std::string prompt(std::istreambuf_iterator<char>(*environment.in), {});
+  // What a user says ends without the line end that a shell puts there.
+  if (command.chat && absl::EndsWith(prompt, "\n")) prompt.pop_back();
+  return prompt;
 }
 
 class Generation {
@@ -87,6 +91,15 @@ class Generation {
 
   absl::Status Run() {
     EVENSTEP_ASSIGN_OR_RETURN(const bool is_video, IsVideo(command_.weights));
+    const Arguments& other =
+        is_video ? command_.text_flags : command_.video_flags;
+    if (!other.empty()) {
+      const auto [these, those] =
+          is_video ? std::pair("video", "text") : std::pair("text", "video");
+      return absl::InvalidArgumentError(
+          absl::StrCat(other.front(), " is of ", those, ", and the weights in ",
+                       command_.weights, " are of ", these));
+    }
     return is_video ? MakeClip() : MakeText();
   }
 
@@ -113,10 +126,6 @@ class Generation {
   }
 
   absl::Status MakeText() {
-    if (command_.untrained) {
-      return absl::InvalidArgumentError(
-          "--untrained: the weights are of text, it is of video");
-    }
     EVENSTEP_ASSIGN_OR_RETURN(const std::string prompt,
                               PromptOf(environment_, command_));
     const std::string prompt_path = folder_.path() + "/prompt";
@@ -160,6 +169,15 @@ class Generation {
   const PrivateFolder folder_;
 };
 
+// Remembers which flags of a kind were said.
+void NoteFlags(CLI::App* app, const std::vector<std::string>& flags,
+               std::vector<std::string>* said) {
+  for (const std::string& flag : flags) {
+    app->get_option(flag)->each(
+        [flag, said](const std::string&) { said->push_back(flag); });
+  }
+}
+
 void AddTextFlags(CLI::App* app, GenerateCommand* command) {
   app->add_option("--prompt", command->prompt,
                   "Text: what it goes on with (stdin)")
@@ -191,6 +209,10 @@ void AddTextFlags(CLI::App* app, GenerateCommand* command) {
                   "Text: also write the scores after every token of the prompt "
                   "(safetensors)")
       ->type_name("FILE");
+  NoteFlags(app,
+            {"--prompt", "--chat", "--max-tokens", "--temperature", "--top-k",
+             "--top-p", "--tokenizer", "--logits"},
+            &command->text_flags);
 }
 
 void AddVideoFlags(CLI::App* app, GenerateCommand* command) {
@@ -207,6 +229,8 @@ void AddVideoFlags(CLI::App* app, GenerateCommand* command) {
       ->capture_default_str();
   app->add_flag("--untrained", command->untrained,
                 "Video: take the values that the job began with, to compare");
+  NoteFlags(app, {"--frames", "--height", "--width", "--steps", "--untrained"},
+            &command->video_flags);
 }
 
 }  // namespace

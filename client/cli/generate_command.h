@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/cli/environment.h"
 #include "client/cli/exit_code.h"
@@ -39,6 +40,9 @@ struct GenerateCommand {
   int width = 16;
   int steps = 50;
   bool untrained = false;
+  // Flags of either kind that were said.
+  std::vector<std::string> text_flags;
+  std::vector<std::string> video_flags;
 };
 
 void AddGenerateFlags(CLI::App* app, GenerateCommand* command);

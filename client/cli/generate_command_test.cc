@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "base/testing/temp_folder.h"
 
 namespace evenstep::cli {
@@ -57,6 +58,26 @@ TEST(GenerateCommandTest, ATrainerThatIsNotThereIsNamed) {
   environment.in = &in;
   EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
   EXPECT_THAT(err.str(), HasSubstr("/elsewhere/my-trainer"));
+}
+
+TEST(GenerateCommandTest, FlagsOfTheOtherKindAreRefused) {
+  TempFolder folder;
+  GenerateCommand command;
+  command.weights = folder.path() + "/model.safetensors";
+  WriteWeights(command.weights,
+               R"({"__metadata__":{"evenstep.model.kind":"video"},)"
+               R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+               4);
+  CLI::App app;
+  AddGenerateFlags(&app, &command);
+  app.parse("w --temperature 0.5 --frames 3", false);
+  command.weights = folder.path() + "/model.safetensors";
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  EXPECT_EQ(Generate(environment, GlobalOptions(), command), kExitUsage);
+  EXPECT_THAT(err.str(),
+              HasSubstr("--temperature is of text, and the weights"));
 }
 
 // A name in a file is what its writer likes.

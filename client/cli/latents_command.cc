@@ -27,7 +27,8 @@ void AddMakeLatentsFlags(CLI::App* app, MakeLatentsCommand* command) {
 ExitCode MakeLatents(Environment& environment, const GlobalOptions& global,
                      const MakeLatentsCommand& command) {
   Output output(environment, global);
-  const auto files = data::WriteMovingLatents(command.folder, command.options);
+  const auto files = data::WriteMovingLatents(command.folder, command.options,
+                                              environment.interrupted);
   if (!files.ok()) return output.Fail(files.status());
   output.Message(absl::StrCat(command.options.clips, " clips in ", *files,
                               *files == 1 ? " file" : " files"));

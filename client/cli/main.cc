@@ -10,6 +10,7 @@
 
 #include "base/signals.h"
 #include "client/cli/app.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/local/child_process.h"
 
 namespace {
@@ -42,6 +43,7 @@ std::string OwnFolder() {
 
 int main(int argc, char** argv) {
   using evenstep::cli::Environment;
+  using evenstep::cli::kExitInterrupted;
   if (argc > 1 && strcmp(argv[1], evenstep::cli::kExecChildWord) == 0) {
     return evenstep::cli::ExecChild(argc, argv);
   }
@@ -50,14 +52,15 @@ int main(int argc, char** argv) {
   evenstep::BlockSignals();
   std::stop_source once;
   std::stop_source twice;
+  Environment environment(std::cout, std::cerr);
   evenstep::SignalWaiter signals({.on_stop =
                                       [&] {
-                                        if (!once.request_stop()) {
+                                        if (environment.ends_at_once)
+                                          _exit(kExitInterrupted);
+                                        if (!once.request_stop())
                                           twice.request_stop();
-                                        }
                                       },
                                   .on_reload = {}});
-  Environment environment(std::cout, std::cerr);
   environment.in = &std::cin;
   environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   environment.err_is_terminal = isatty(STDERR_FILENO) == 1;

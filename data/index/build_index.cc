@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "data/sample_rules.h"
 
 namespace evenstep::data {
 namespace {
@@ -118,10 +119,7 @@ absl::Status IndexBuilder::CheckRules() const {
         " (raise data.max_length, or data.on_too_long: skip or truncate)"));
   }
   if (!content_.documents.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no sample is left in ", options_.source, ": ", content_.files.size(),
-      " files, ", header.num_bad, " bad samples, ", header.num_too_long,
-      " longer than max_length ", options_.max_length));
+  return NoSampleLeft(options_, header.num_bad, header.num_too_long, bad_);
 }
 
 absl::StatusOr<std::string> IndexBuilder::Finish(uint64_t listing_key) && {

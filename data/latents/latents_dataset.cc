@@ -164,7 +164,7 @@ class LatentsIndexer {
       if (HoldsLatents(file)) AddFile(file);
     }
     const auto num_samples = static_cast<int64_t>(clips_.size());
-    EVENSTEP_RETURN_IF_ERROR(rules_.Check(num_samples, files_.size()));
+    EVENSTEP_RETURN_IF_ERROR(rules_.Check(num_samples));
     DatasetSummary summary;
     summary.num_samples = num_samples;
     summary.num_too_long = rules_.num_too_long();

@@ -179,8 +179,34 @@ TEST_F(LatentsDatasetTest, MovingLatentsAreMixedAndRepeatable) {
   ASSERT_TRUE(WriteMovingLatents(folder_.path(), made).ok());
   EXPECT_EQ((*OpenDataset(options_))->summary().content_key, key);
   EXPECT_EQ((*OpenDataset(options_))->Read(3)->clip->values, first);
-  made.max_side = 6;
-  EXPECT_FALSE(WriteMovingLatents(folder_.path(), made).ok());
+}
+
+TEST_F(LatentsDatasetTest, MovingLatentsOutOfRangeAreNamed) {
+  const auto error = [&](const MovingLatentsOptions& made) {
+    return std::string(
+        WriteMovingLatents(folder_.path(), made).status().message());
+  };
+  EXPECT_THAT(error({.clips = 99'999'999'999}),
+              HasSubstr("clips: 99999999999 is not in 1 to 100000"));
+  EXPECT_THAT(error({.max_frames = 0}), HasSubstr("max-frames: 0"));
+  EXPECT_THAT(error({.max_side = 6}), HasSubstr("6 is no multiple of 4"));
+}
+
+TEST_F(LatentsDatasetTest, MovingLatentsAreNotMixedWithALargerSet) {
+  ASSERT_TRUE(WriteMovingLatents(folder_.path(), {.clips = 70}).ok());
+  const absl::Status refused =
+      WriteMovingLatents(folder_.path(), {.clips = 64}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("clips-001"));
+  EXPECT_TRUE(WriteMovingLatents(folder_.path(), {.clips = 80}).ok());
+}
+
+TEST_F(LatentsDatasetTest, MovingLatentsStopBetweenFiles) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(
+      WriteMovingLatents(folder_.path(), {.clips = 70}, stop.get_token())
+          .status()));
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <numbers>
+#include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -112,13 +115,32 @@ std::string Render(const MovingClip& clip) {
 }
 
 absl::Status CheckOptions(const MovingLatentsOptions& options) {
-  if (options.clips >= 1 && options.max_frames >= 1 && options.max_side >= 4 &&
-      options.max_side % 4 == 0) {
-    return absl::OkStatus();
+  for (const auto& [what, value, least, most] :
+       {std::tuple("clips", options.clips, int64_t{1}, kMostMovingClips),
+        {"max-frames", options.max_frames, int64_t{1}, kMostMovingFrames},
+        {"max-side", options.max_side, int64_t{4}, kMostMovingSide}}) {
+    if (value >= least && value <= most) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", value, " is not in ", least, " to ", most));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      options.clips, " clips of up to ", options.max_frames, " frames of ",
-      options.max_side, " pixels: at least 1, 1 and a multiple of 4"));
+  if (options.max_side % 4 == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("max-side: ", options.max_side, " is no multiple of 4"));
+}
+
+std::string PathOf(const std::string& folder, int64_t file) {
+  return absl::StrFormat("%s/clips-%03d.safetensors", folder, file);
+}
+
+// A data set is all files of a folder.
+absl::Status CheckFolder(const std::string& folder, int64_t num_files) {
+  const std::string next = PathOf(folder, num_files);
+  std::error_code error;
+  if (!std::filesystem::exists(next, error)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(next,
+                   " is of a larger set, which would be read with this "
+                   "one: name another folder, or remove the old files"));
 }
 
 // Clips [first, end) into one file.
@@ -146,17 +168,20 @@ absl::Status WriteFile(const std::string& path,
 }  // namespace
 
 absl::StatusOr<int> WriteMovingLatents(const std::string& folder,
-                                       const MovingLatentsOptions& options) {
+                                       const MovingLatentsOptions& options,
+                                       const std::stop_token& stop) {
   EVENSTEP_RETURN_IF_ERROR(CheckOptions(options));
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(folder));
-  int files = 0;
-  for (int64_t first = 0; first < options.clips; first += kClipsPerFile) {
-    EVENSTEP_RETURN_IF_ERROR(WriteFile(
-        absl::StrFormat("%s/clips-%03d.safetensors", folder, files), options,
-        first, std::min(options.clips, first + kClipsPerFile)));
-    ++files;
+  const int64_t num_files = (options.clips - 1) / kClipsPerFile + 1;
+  EVENSTEP_RETURN_IF_ERROR(CheckFolder(folder, num_files));
+  for (int64_t file = 0; file < num_files; ++file) {
+    if (stop.stop_requested()) return absl::CancelledError("interrupted");
+    const int64_t first = file * kClipsPerFile;
+    EVENSTEP_RETURN_IF_ERROR(
+        WriteFile(PathOf(folder, file), options, first,
+                  std::min(options.clips, first + kClipsPerFile)));
   }
-  return files;
+  return static_cast<int>(num_files);
 }
 
 }  // namespace evenstep::data

@@ -9,6 +9,7 @@
 // give the same bytes.
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,11 +28,18 @@ struct MovingLatentsOptions {
 
 inline constexpr int64_t kMovingLatentsChannels = 3;
 
+inline constexpr int64_t kMostMovingClips = 100'000;
+inline constexpr int64_t kMostMovingFrames = 1024;
+inline constexpr int64_t kMostMovingSide = 512;
+
 // Writes `folder`/clips-000.safetensors and so on, at most 64 clips a file, and
 // returns how many files. The folder is made if it is not there.
-// INVALID_ARGUMENT: no clips, no frames, or a side that is no multiple of 4.
+// INVALID_ARGUMENT: options out of range. FAILED_PRECONDITION: the folder has
+// files of a larger set, which would be read with these. CANCELLED: `stop`;
+// whole files are left.
 absl::StatusOr<int> WriteMovingLatents(const std::string& folder,
-                                       const MovingLatentsOptions& options);
+                                       const MovingLatentsOptions& options,
+                                       const std::stop_token& stop = {});
 
 }  // namespace evenstep::data
 

@@ -94,7 +94,9 @@ absl::StatusOr<std::string> TakeString(Json* object, const char* field) {
 
 absl::StatusOr<TextDocument> FromPrompt(Json* object) {
   const char* const answer =
-      object->contains("completion") ? "completion" : "response";
+      object->contains("completion") || !object->contains("response")
+          ? "completion"
+          : "response";
   TextDocument document(2);
   document[0].loss = Loss::kMasked;
   document[1].ends = true;

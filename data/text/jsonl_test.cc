@@ -77,7 +77,7 @@ TEST(JsonlTest, EveryOtherLineIsRefusedWithTheReason) {
       {"{\"text\": 3}", "`text` is not a string"},
       {"{\"text\": null}", "`text` is not a string"},
       {"{\"text\": \"\"}", "empty"},
-      {"{\"prompt\": \"a\"}", "no field `response`"},
+      {"{\"prompt\": \"a\"}", "no field `completion`"},
       {"{\"prompt\": 1, \"completion\": \"a\"}", "`prompt` is not a string"},
       {"{\"prompt\": \"\", \"completion\": \"\"}", "empty"},
       {"{\"messages\": {}}", "`messages` is not a list"},

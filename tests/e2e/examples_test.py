@@ -5,9 +5,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 import case_runner
@@ -52,6 +54,23 @@ class ExamplesTest(unittest.TestCase):
         write_documents(self.folder / "notes")
         self.costs = self.folder / "costs.json"
         self.costs.write_text(json.dumps(COSTS))
+
+    def test_making_data_ends_on_a_signal(self):
+        for name in (signal.SIGINT, signal.SIGTERM):
+            clips = self.folder / name.name
+            command = [BIN / "evenstep", "data", "make-latents", clips,
+                       "--clips", "100000"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as process:
+                first = clips / "clips-000.safetensors"
+                while not first.exists():
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+                process.send_signal(name)
+                try:
+                    self.assertEqual(process.wait(timeout=20), 130)
+                finally:
+                    process.kill()
 
     def run_shell(self, command):
         environment = dict(os.environ, HOME=str(self.folder),

@@ -61,6 +61,15 @@ absl::Status MoveFile(const std::string& from, const std::string& to) {
                      to);
 }
 
+// What an earlier run left under this name: "model.safetensors.previous".
+absl::Status SetAside(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return absl::OkStatus();
+  fs::rename(path, path + ".previous", error);
+  if (!error) return absl::OkStatus();
+  return ErrnoStatus(error.value(), "cannot set aside", path);
+}
+
 }  // namespace
 
 absl::StatusOr<PrivateFolder> PrivateFolder::Make(const std::string& parent) {
@@ -110,6 +119,8 @@ absl::StatusOr<Json> LeaveResults(
   const std::string json_curve = folder + "/loss.json";
   const std::string job_file = folder + "/job.yaml";
   const std::string summary_file = folder + "/summary.json";
+  EVENSTEP_RETURN_IF_ERROR(SetAside(weights));
+  EVENSTEP_RETURN_IF_ERROR(SetAside(absl::StrCat(folder, "/", kConfigName)));
   Json summary = SummarizeRun(job, steps);
   Json& files = summary["files"];
   files["weights"] = nullptr;

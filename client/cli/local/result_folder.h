@@ -39,7 +39,8 @@ class PrivateFolder {
 
 // Writes summary.json, loss.csv, loss.json and job.yaml into `folder` and moves
 // the weights there, if there are any, with the configuration beside them.
-// Returns the summary; its "files" names what was written.
+// Those of an earlier run get the ending ".previous": files of two runs are not
+// mixed. Returns the summary; its "files" names what was written.
 absl::StatusOr<Json> LeaveResults(
     const std::string& folder, const client::Job& job,
     const std::vector<client::StepSummary>& steps);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "gtest/gtest.h"
@@ -62,6 +63,35 @@ TEST_F(ResultFolderTest, AFolderGoesWithItsOwner) {
     EXPECT_TRUE(fs::is_directory(path));
   }
   EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(ResultFolderTest, FilesOfTwoRunsAreNotMixed) {
+  const std::string out = parent_ + "/out";
+  const auto write = [](const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path) << text;
+  };
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  client::Job job;
+  job.weights_path = parent_ + "/first/model.safetensors";
+  write(job.weights_path, "text");
+  write(parent_ + "/first/config.json", "{}");
+  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
+  EXPECT_EQ(read(out + "/config.json"), "{}");
+  job.weights_path = parent_ + "/second/model.safetensors";
+  write(job.weights_path, "video");  // has no config.json
+  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
+  EXPECT_EQ(read(out + "/model.safetensors"), "video");
+  EXPECT_FALSE(fs::exists(out + "/config.json"));
+  EXPECT_EQ(read(out + "/model.safetensors.previous"), "text");
+  EXPECT_EQ(read(out + "/config.json.previous"), "{}");
+  job.weights_path.clear();  // failed
+  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
+  EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
+  EXPECT_EQ(read(out + "/model.safetensors.previous"), "video");
 }
 
 }  // namespace

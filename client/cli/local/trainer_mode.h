@@ -14,8 +14,8 @@ namespace evenstep::cli {
 
 // `trainer` is the program; empty: evenstep-trainer beside this one.
 // `arguments` begin with the mode's word; the log goes into `folder`, which is
-// there. CANCELLED on Ctrl-C; INTERNAL with the last words of a trainer that
-// failed.
+// there. CANCELLED on Ctrl-C; what the trainer says of its failure; INTERNAL
+// with its last words if it says nothing.
 absl::Status RunTrainerMode(const Environment& environment,
                             const std::string& trainer,
                             const std::string& folder,

@@ -19,7 +19,8 @@ bool AsksForMode(absl::string_view word, int argc, char** argv);
 
 // Reads the flags of `table` (`argv[0]` is the word), sets up logs and calls
 // `work`. Returns the exit code (failure.h); a failure is logged as
-// WORD_failed.
+// WORD_failed, and left in the file of the flag --status-file: its code, a line
+// end, its message.
 int RunMode(absl::string_view word, ConfigTable* table, int argc, char** argv,
             const std::function<absl::Status()>& work);
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
+#include "base/testing/temp_folder.h"
 #include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
@@ -55,6 +57,17 @@ TEST(TrainerModeTest, AFailureIsLoggedByTheModesName) {
             kExitStartFailed);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("profile_failed"), HasSubstr("no job")));
+}
+
+TEST(TrainerModeTest, AFailureIsLeftForWhoAsked) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/status";
+  int num_calls = 0;
+  EXPECT_EQ(
+      RunWith({"profile", "--status-file", path},
+              absl::InvalidArgumentError("height 15\nis odd"), &num_calls),
+      kExitStartFailed);
+  EXPECT_EQ(*ReadWholeFile(path, 100), "3\nheight 15\nis odd");
 }
 
 }  // namespace

@@ -133,7 +133,8 @@ absl::StatusOr<EvaluationResult> Evaluator::Reduce(const ForwardResult& own,
     result.failure = FailureError(
         FailureReason::kNotFinite, step,
         absl::StrCat("the loss of the held-out samples after step ", step,
-                     " is not finite; the step's own loss was"));
+                     " is not finite (", result.loss,
+                     "); the loss of the step itself is finite"));
   }
   return result;
 }

@@ -150,7 +150,8 @@ struct LayerMemory {
 // the first m layers of kind k and of all that stand before the last of them,
 // where Ulysses copies K/V heads (costs/degrees.h) with a kv_head for each copy
 // in every layer_k of text:
-//   grad_k = max(backward_k, c > 1 ? c gathered : 0)
+//   grad_k = max(backward_k, c > 1 ? c gathered : 0), gathered with a group's
+//            copies of K/V heads counted in
 //   most   = the largest of
 //              held by all + head                   when backward begins
 //              held(k, L_k) + grad_k, if n_k < L_k  at the last layer

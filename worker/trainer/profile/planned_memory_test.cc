@@ -38,7 +38,6 @@ DecoderConfig ConfigOf(const jobspec::JobSpec& job) {
   config.kv_heads = job.model.kv_heads;
   config.vocab = job.model.vocab;
   config.mlp_width = job.model.mlp_width;
-  config.mlp_width = job.model.mlp_width;
   return config;
 }
 

@@ -88,7 +88,7 @@ TEST(SamplerTest, SharesOfAllRanksAreTheStepExactlyOnce) {
   }
 }
 
-// cases.md, Determinism 36: each rank that begins at a step, with a sampler
+// Each rank that begins at a step, with a sampler
 // that has seen none before, stands where the uninterrupted ones do, also where
 // a permutation ends within the step and where the world has another size.
 TEST(SamplerTest, RanksThatResumeAtAStepStandWhereTheOthersDo) {

@@ -1,5 +1,5 @@
-// Cases that users of other systems reported (cases.md), where no other test of
-// this room has them: each with the number given there.
+// Cases that users of other systems reported, where no other test of this room
+// has them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ int64_t TokensAt(const PlanRequest& request, int degree, int index) {
       .tokens;
 }
 
-// Capacity 4: real lengths count, never the width that a run allows.
-TEST(CasesTest, Capacity4RealLengthsCountNeverAPaddedWidth) {
+// Real lengths count, never the width that a run allows.
+TEST(CasesTest, RealLengthsCountNeverAPaddedWidth) {
   PlanRequest request = testing::SimpleRequest(16, 8192, {300});
   request.run.max_length = 100'000;
   const Plan plan = PlanOf(request);
@@ -51,9 +51,9 @@ TEST(CasesTest, Capacity4RealLengthsCountNeverAPaddedWidth) {
   EXPECT_LE(plan.micro_batches[0].padded_tokens, 304);
 }
 
-// Hangs 8: ranks with five and one micro-batches are one plan; under per_round
+// Ranks with five and one micro-batches are one plan; under per_round
 // every rank is in every round, with work or without.
-TEST(CasesTest, Hangs8RanksWithDifferentNumbersOfMicroBatches) {
+TEST(CasesTest, RanksWithDifferentNumbersOfMicroBatches) {
   PlanRequest request =
       testing::SimpleRequest(2, 100, {95, 20, 95, 20, 95, 20, 95, 20, 95, 20});
   request.options.policy = Policy::kStatic;
@@ -71,8 +71,8 @@ TEST(CasesTest, Hangs8RanksWithDifferentNumbersOfMicroBatches) {
   }
 }
 
-// Hangs 9: 2 samples on 4 ranks, 1 on 2, by every policy.
-TEST(CasesTest, Hangs9FewerSamplesThanRanks) {
+// 2 samples on 4 ranks, 1 on 2, by every policy.
+TEST(CasesTest, FewerSamplesThanRanks) {
   for (Policy policy : {Policy::kStatic, Policy::kBalanced, Policy::kPacked,
                         Policy::kEven, Policy::kBucket, Policy::kBucketTuned,
                         Policy::kDcpInter, Policy::kDcpIntra}) {
@@ -88,9 +88,9 @@ TEST(CasesTest, Hangs9FewerSamplesThanRanks) {
   }
 }
 
-// Hangs 10: A on 0-5, B on 6-7, then C on 4-7: C starts when both are done, and
+// A on 0-5, B on 6-7, then C on 4-7: C starts when both are done, and
 // every rank runs what it runs in the plan's order.
-TEST(CasesTest, Hangs10EveryRanksOrderIsThePlansOrder) {
+TEST(CasesTest, EveryRanksOrderIsThePlansOrder) {
   PlanRequest request = testing::SimpleRequest(8, 100, {600, 200, 400});
   request.options.blocks = BlockShape::kContiguous;
   request.model.forced_degrees = {2, 4, 6};
@@ -105,8 +105,8 @@ TEST(CasesTest, Hangs10EveryRanksOrderIsThePlansOrder) {
                 batches[2].predicted_ns);
 }
 
-// Hangs 13: nodes with different numbers of ranks.
-TEST(CasesTest, Hangs13NodesWithDifferentNumbersOfRanks) {
+// Nodes with different numbers of ranks.
+TEST(CasesTest, NodesWithDifferentNumbersOfRanks) {
   PlanRequest request =
       testing::SimpleRequest(15, 100, {700, 90, 80, 300, 20, 50, 60, 70});
   request.cluster.ranks_per_node = {7, 8};
@@ -126,9 +126,9 @@ TEST(CasesTest, Hangs13NodesWithDifferentNumbersOfRanks) {
             700 * (900'000 - 10'000) / 2);
 }
 
-// Groups 15: aligned powers of two on 64 ranks are 6 groups a rank; contiguous
+// Aligned powers of two on 64 ranks are 6 groups a rank; contiguous
 // intervals are over a thousand.
-TEST(CasesTest, Groups15SixGroupsPerRankOn64RanksAndOverAThousandIntervals) {
+TEST(CasesTest, SixGroupsPerRankOn64RanksAndOverAThousandIntervals) {
   PlanRequest request = testing::SimpleRequest(64, 100, {1});
   auto groups_of_rank_32 = [&request] {
     int num_groups = 0;
@@ -147,15 +147,14 @@ TEST(CasesTest, Groups15SixGroupsPerRankOn64RanksAndOverAThousandIntervals) {
   EXPECT_GT(groups_of_rank_32(), 1000);
 }
 
-// Padding 30.
-TEST(CasesTest, Padding30ZigzagPads698AtDegreeFourTo704) {
+TEST(CasesTest, ZigzagPads698AtDegreeFourTo704) {
   const PlanRequest request = Gathering(4, {698});
   EXPECT_EQ(TokensAt(request, 4, 0), 704);
   EXPECT_EQ(TokensAt(request, 1, 0), 698);
 }
 
-// Padding 31 and 32: every document by itself, and anew at every degree.
-TEST(CasesTest, Padding31ZigzagPadsEveryDocumentAtItsDegree) {
+// Every document by itself, and anew at every degree.
+TEST(CasesTest, ZigzagPadsEveryDocumentAtItsDegree) {
   PlanRequest request = Gathering(8, {137, 2041, 89});
   std::vector<int64_t> padded;
   for (int i = 0; i < 3; ++i) padded.push_back(TokensAt(request, 8, i));
@@ -166,8 +165,7 @@ TEST(CasesTest, Padding31ZigzagPadsEveryDocumentAtItsDegree) {
   EXPECT_FALSE(Fits(request, 8, 0, {0, 1, 2}));
 }
 
-// Padding 33.
-TEST(CasesTest, Padding33FortyHeadsWithEightKvHeadsInEverySetting) {
+TEST(CasesTest, FortyHeadsWithEightKvHeadsInEverySetting) {
   ModelShape model;
   model.heads = 40;
   model.kv_heads = 8;
@@ -191,8 +189,8 @@ TEST(CasesTest, Padding33FortyHeadsWithEightKvHeadsInEverySetting) {
   EXPECT_EQ(FindSplit(model, 20)->ulysses_degree, 4);
 }
 
-// Padding 34, with gather: 28 heads at degree 8.
-TEST(CasesTest, Padding34TwentyEightHeadsAtDegreeEightNeedGather) {
+// With gather: 28 heads at degree 8.
+TEST(CasesTest, TwentyEightHeadsAtDegreeEightNeedGather) {
   ModelShape model;
   model.heads = 28;
   model.kv_heads = 28;

@@ -31,7 +31,6 @@ TEST(ValidateTest, AGoodRequestPasses) {
   EXPECT_TRUE(ValidateRequest(Good()).ok());
 }
 
-// cases.md, Capacity 7.
 TEST(ValidateTest, LengthZeroIsABadSampleNamedById) {
   PlanRequest request = Good();
   request.samples[1] = {77, 0, 0};
@@ -56,7 +55,6 @@ TEST(ValidateTest, ASampleAboveTheRunsMaxLengthIsRefused) {
   ExpectRefused(request, "sample 2 has 30 tokens, more than the run's");
 }
 
-// cases.md, Loss 28.
 TEST(ValidateTest, AStepWithoutTrainedTokensIsRefused) {
   PlanRequest request = Good();
   for (Sample& sample : request.samples) sample.trained_tokens = 0;

@@ -93,7 +93,7 @@ std::vector<std::string> PlanFortySteps(int num_threads) {
   return plans;
 }
 
-// Determinism 37: neither threads nor the order in which they come matter.
+// Neither threads nor the order in which they come matter.
 TEST(CheckedPlanTest, OneThreadAndSixteenMakeTheSamePlans) {
   const std::vector<std::string> one = PlanFortySteps(1);
   EXPECT_THAT(one, Each(Not(IsEmpty())));
@@ -161,9 +161,9 @@ TEST(CheckedPlanTest, APolicyThatFailsIsReplacedByStatic) {
   EXPECT_THAT(outcome.refusal.message(), HasSubstr("planted"));
 }
 
-// Padding 35: head counts belong to the job. Two jobs are planned by the same
+// Head counts belong to the job. Two jobs are planned by the same
 // threads, in turns; one's heads allow pairs, the other's groups of three.
-TEST(CheckedPlanTest, Padding35TwoJobsKeepTheirOwnHeads) {
+TEST(CheckedPlanTest, TwoJobsKeepTheirOwnHeads) {
   constexpr int kSteps = 40;
   const auto work = [](int step) {
     PlanWork job = Work(planner::Policy::kEven);

@@ -2,8 +2,8 @@
 #define EVENSTEP_COORDINATOR_PLANNING_STEP_SUMMARY_H_
 
 // From what every rank reports of a step to what the step was: waiting, idle
-// share, coordination share, lead of plans. The definitions are 10-planning's,
-// "Measured quantities"; this file is the only one that computes them. Pure.
+// share, coordination share, lead of plans. The definitions are stated here;
+// this file is the only one that computes them. Pure.
 //
 //   C_r(x)     rank r's time inside the collectives of x, x being each of its
 //              micro-batches and the gradient reduction

@@ -94,7 +94,7 @@ TEST_F(LatentsDatasetTest, BadClipsAreNamedWithTheReason) {
   Write("odd.safetensors", "clip", {1, 3, 2, 1});
   Write("flat.safetensors", "clip", {4, 4});
   Write("rgb.safetensors", "clip", {1, 2, 2, 3});
-  Write("empty.safetensors", "clip", {0, 2, 2, 1});  // Capacity 7
+  Write("empty.safetensors", "clip", {0, 2, 2, 1});
   WriteBytes("whole.safetensors", {"clip", "I32", {1, 1, 1, 1}, ""},
              std::string(4, '\0'));
   std::ofstream(folder_.path() + "/cut.safetensors") << "no";

@@ -218,7 +218,6 @@ TEST_F(TextDatasetTest, APromptThatFillsMaxLengthLeavesNothingToTrain) {
               ElementsAre(kIgnoredTarget, kIgnoredTarget, kIgnoredTarget));
 }
 
-// cases.md, Capacity 4.
 TEST_F(TextDatasetTest, RealTokensCountAndNoWidthThatALineIsPaddedTo) {
   options_.max_length = 8192;
   options_.on_too_long = OnTooLong::kFail;

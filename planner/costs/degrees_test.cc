@@ -23,7 +23,6 @@ ModelShape Heads(int heads, int kv_heads) {
   return model;
 }
 
-// cases.md, Padding 33.
 TEST(DegreesTest, FortyHeadsWithEightKvHeads) {
   std::vector<int> allowed;
   for (int degree = 1; degree <= 40; ++degree) {
@@ -34,7 +33,6 @@ TEST(DegreesTest, FortyHeadsWithEightKvHeads) {
               ElementsAre(1, 2, 4, 8, 40));
 }
 
-// cases.md, Padding 34.
 TEST(DegreesTest, TwelveHeadsSplitByFourAndTwentyEightNotByEight) {
   EXPECT_TRUE(HeadsAllow(Heads(12, 12), 4));
   EXPECT_FALSE(HeadsAllow(Heads(28, 4), 8));
@@ -42,7 +40,7 @@ TEST(DegreesTest, TwelveHeadsSplitByFourAndTwentyEightNotByEight) {
               ElementsAre(1, 2, 4));
 }
 
-// cases.md, Padding 35: heads come with each request, nothing is remembered.
+// Heads come with each request, nothing is remembered.
 TEST(DegreesTest, TwoModelsNeverSeeEachOthersHeads) {
   PlanRequest first = testing::SimpleRequest(8, 100, {1});
   PlanRequest second = first;
@@ -70,7 +68,6 @@ TEST(DegreesTest, ForcedDegreesReplaceTheHeadsButNotTheBlocks) {
               ElementsAre(1, 2, 3));
 }
 
-// cases.md, Groups 18.
 TEST(DegreesTest, OnSixRanksABlockOfFourLeavesTwo) {
   EXPECT_THAT(AlignedBlocks(6, 4), ElementsAre(Block{0, 4}));
   EXPECT_THAT(AlignedBlocks(6, 2),
@@ -78,7 +75,6 @@ TEST(DegreesTest, OnSixRanksABlockOfFourLeavesTwo) {
   EXPECT_THAT(AlignedBlocks(6, 6), ElementsAre(Block{0, 6}));
 }
 
-// cases.md, Padding 29.
 TEST(DegreesTest, SevenTokensAtDegreeTwoArePaddedToEight) {
   EXPECT_EQ(PaddedTokens(7, 2), 8);
   EXPECT_EQ(PaddedTokens(8, 2), 8);
@@ -90,7 +86,7 @@ TEST(DegreesTest, SevenTokensAtDegreeTwoArePaddedToEight) {
   EXPECT_DOUBLE_EQ(plan->padding_ratio, 1.0 / 8);
 }
 
-// cases.md, Padding 32: 9 tokens are 9 at degree 1, 10 at 2, 12 at 4; under a
+// 9 tokens are 9 at degree 1, 10 at 2, 12 at 4; under a
 // cap of 3 only degree 4 holds them, and 13 would need 16 of 12.
 TEST(DegreesTest, PaddingAndMemoryFollowTheDegree) {
   auto plan = MakePlan(testing::SimpleRequest(4, 3, {9}));
@@ -110,7 +106,6 @@ PlanRequest Holding(int ranks, int64_t tokens_per_rank) {
   return request;
 }
 
-// cases.md, Capacity 3.
 TEST(DegreesTest, TwoRanksOfTenTokensTakeTwentyAndRefuseTwentyOne) {
   const PlanRequest request = Holding(2, 10);
   EXPECT_TRUE(CheckFits(20, request).ok());
@@ -133,7 +128,7 @@ TEST(DegreesTest, CheckFitsRefusesNonsenseWithoutOverflow) {
   EXPECT_EQ(CheckFits(10, nowhere).code(), absl::StatusCode::kInvalidArgument);
 }
 
-// cases.md, Groups 19, aligned blocks.
+// Aligned blocks.
 TEST(DegreesTest, ALengthOfFiveRanksOnSixNeedsTheWholeWorld) {
   PlanRequest request = testing::SimpleRequest(6, 4096, {20000});
   request.model = Heads(12, 12);

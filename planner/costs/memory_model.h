@@ -2,7 +2,7 @@
 #define EVENSTEP_PLANNER_COSTS_MEMORY_MODEL_H_
 
 // What a rank can hold: activations of a micro-batch by recompute and degree,
-// and the states that stand beside them (10-planning, "Memory"). Used by every
+// and the states beside them (formula: MemoryModel in model.h). Used by every
 // policy, by submit time checks, and to make memory models. Stateless.
 
 #include <cstdint>

@@ -87,8 +87,8 @@ struct LayerTime {
 };
 
 // Seconds-of-work model of one micro-batch with S padded tokens on degree d;
-// r_k of the layers of kind k are recomputed, r of all (design: 10-planning,
-// "Time"):
+// the share r_k of the layers of kind k is recomputed, and the share r of all
+// layers:
 //   t = c0 + sum over kinds k of (1 + r_k / 3)
 //              ((a2_k units_k + (a1_k - b_k) S) / d + (b_k, or b'_k if d > 1)
 //              S)
@@ -144,12 +144,12 @@ struct LayerMemory {
 // What bounds the padded tokens / degree of every micro-batch. tokens_per_rank,
 // if not 0, is that bound, whatever is recomputed or gathered. Else it is
 // activation_bytes over the most that a rank holds at once for each own token,
-// with n_k of L_k layers recomputed, on c ranks of kv_gather (design:
-// 10-planning, "Memory"). Kinds take turns, spatial layers first, and the first
-// n_k of a kind are recomputed. With held(k, m) the sum of kept_k or layer_k of
-// the first m layers of kind k and of all that stand before the last of them,
-// where Ulysses copies K/V heads (costs/degrees.h) with a kv_head for each copy
-// in every layer_k of text:
+// with n_k of L_k layers recomputed, on c ranks of kv_gather. Kinds take turns,
+// spatial layers first, and the first n_k of a kind are recomputed. Let
+// held(k, m) be the sum of kept_k or layer_k of the first m layers of kind k
+// and of all layers before the last of these. Where Ulysses copies K/V heads
+// (costs/degrees.h), every layer_k of text includes a kv_head for each copy.
+// Then
 //   grad_k = max(backward_k, c > 1 ? c gathered : 0), gathered with a group's
 //            copies of K/V heads counted in
 //   most   = the largest of

@@ -120,7 +120,7 @@ TEST(EvenTest, ChoosingRecomputeIsNeverWorseThanAnySingleMode) {
   EXPECT_GT(lower, 1);
 }
 
-// cases.md, Groups 19: 6 ranks, cap 4096, length 20,000.
+// 6 ranks, cap 4096, length 20,000.
 TEST(EvenTest, ContiguousBlocksHoldWhatAlignedOnesCannot) {
   PlanRequest request = testing::SimpleRequest(6, 4096, {20000});
   request.model.forced_degrees = {1, 2, 4, 5};
@@ -250,7 +250,7 @@ TEST(EvenTest, WorldsThatAreNoPowersOfTwoAreUsedWhole) {
   }
 }
 
-// cases.md, Determinism 37: plans are part of what a restart must repeat.
+// Plans are part of what a restart must repeat.
 TEST(EvenTest, SameRequestGivesTheSameBytes) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const PlanRequest request = testing::RandomRequest(seed, {});
@@ -323,7 +323,6 @@ TEST(EvenTest, PlansOfVideoAndByPublishedRulesAreTheSameInEveryBuild) {
   EXPECT_EQ(digests, 10466749078682906029u);
 }
 
-// cases.md, Determinism 39.
 TEST(EvenTest, AllOf512SamplesArePlannedOnce) {
   std::vector<int64_t> lengths;
   for (int i = 0; i < 512; ++i) lengths.push_back(1 + i * i % 3001);

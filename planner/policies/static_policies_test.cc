@@ -113,7 +113,6 @@ TEST(StaticPoliciesTest, WithContiguousBlocksTheOneDegreeIsNotAbsurdlyWide) {
   }
 }
 
-// cases.md, Capacity 1.
 TEST(StaticPoliciesTest, EightSamplesOfSevenUnderACapOfEightAreEightBatches) {
   const std::vector<int64_t> lengths(8, 7);
   for (Policy policy :
@@ -124,7 +123,6 @@ TEST(StaticPoliciesTest, EightSamplesOfSevenUnderACapOfEightAreEightBatches) {
   }
 }
 
-// cases.md, Capacity 2.
 TEST(StaticPoliciesTest, SixteenSamplesNearTheCapAreSixteenBatches) {
   const std::vector<int64_t> lengths(16, 30720);
   for (Policy policy :
@@ -139,7 +137,6 @@ TEST(StaticPoliciesTest, SixteenSamplesNearTheCapAreSixteenBatches) {
   }
 }
 
-// cases.md, Capacity 5.
 TEST(StaticPoliciesTest, AFirstSampleAboveCapacityIsNamed) {
   for (Policy policy :
        {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
@@ -154,7 +151,6 @@ TEST(StaticPoliciesTest, AFirstSampleAboveCapacityIsNamed) {
   }
 }
 
-// cases.md, Capacity 6.
 TEST(StaticPoliciesTest, ExactlyRanksTimesCapPlansAndOneMoreIsRefused) {
   for (Policy policy :
        {Policy::kStatic, Policy::kBalanced, Policy::kPacked, Policy::kEven}) {
@@ -190,9 +186,9 @@ std::vector<double> WeightsOf(const PlanRequest& request, const Plan& plan) {
   return weights;
 }
 
-// cases.md, Loss 21: 10 and 100 trained tokens weigh 1/11 and 10/11, on one
+// 10 and 100 trained tokens weigh 1/11 and 10/11, on one
 // rank one after the other as on two at once; not a half each.
-TEST(StaticPoliciesTest, Loss21TheWeightOfAMicroBatchIsItsShareOfTheTokens) {
+TEST(StaticPoliciesTest, TheWeightOfAMicroBatchIsItsShareOfTheTokens) {
   for (int num_ranks : {1, 2}) {
     PlanRequest request = testing::SimpleRequest(num_ranks, 101, {11, 101});
     request.samples[0].trained_tokens = 10;
@@ -203,9 +199,9 @@ TEST(StaticPoliciesTest, Loss21TheWeightOfAMicroBatchIsItsShareOfTheTokens) {
   }
 }
 
-// cases.md, Loss 24: five samples of 95 on one rank and five of 20 on another
+// Five samples of 95 on one rank and five of 20 on another
 // weigh 95/575 each and 100/575 together.
-TEST(StaticPoliciesTest, Loss24TheWeightsDoNotDependOnTheAccumulation) {
+TEST(StaticPoliciesTest, TheWeightsDoNotDependOnTheAccumulation) {
   const PlanRequest request =
       testing::SimpleRequest(2, 100, {95, 20, 95, 20, 95, 20, 95, 20, 95, 20});
   const Plan plan = PlanWith(Policy::kStatic, request);

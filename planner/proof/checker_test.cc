@@ -154,7 +154,6 @@ TEST(CheckerTest, CatchesEveryPlantedCorruption) {
   }
 }
 
-// cases.md, Groups 15.
 TEST(CheckerTest, CountsTheGroupsOfEveryRank) {
   PlanRequest request =
       testing::SimpleRequest(8, 100, {700, 350, 350, 180, 180, 180, 180});

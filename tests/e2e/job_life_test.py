@@ -38,7 +38,7 @@ class JobLifeTest(unittest.TestCase):
         self.assertLess(float(rows[-1]["loss"]), float(rows[0]["loss"]))
 
     def test_nodes_may_have_different_numbers_of_ranks(self):
-        """Hangs 13. Groups of two and of three ranks lie across nodes."""
+        """Groups of two and of three ranks span nodes."""
         with Cluster(agents=2, slots=[1, 2]) as cluster:
             # Documents of more than 700 tokens need all three ranks.
             job = self.write_job(ranks=3, model__heads=6, model__kv_heads=6,

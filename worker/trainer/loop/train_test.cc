@@ -75,7 +75,7 @@ TEST(TrainTest, SplitOptimizerStatesDoNotChangeTheCurve) {
   }
 }
 
-// Determinism 40: once per step on every rank, though rank 0 accumulates two
+// Once per step on every rank, though rank 0 accumulates two
 // micro-batches and the others one.
 TEST(TrainTest, TheLearningRateMovesOncePerStepOnEveryRank) {
   ThreadedJob job(2, LongestTogether);

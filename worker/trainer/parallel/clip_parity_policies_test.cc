@@ -94,7 +94,7 @@ TEST_P(ClipParityPoliciesTest, EveryPolicysPlanGivesTheSameGradient) {
   ExpectParity(options);
 }
 
-// Capacity 5: one frame of 9000 patches where a rank holds 4096 tokens, and a
+// One frame of 9000 patches where a rank holds 4096 tokens, and a
 // frame cannot be shared by switching.
 TEST(ClipCapacityTest, AFirstClipAboveCapacityIsNamed) {
   planner::PlanRequest request = Request(Policy::kEven, 2, Sharing::kSwitch);
@@ -110,7 +110,7 @@ TEST(ClipCapacityTest, AFirstClipAboveCapacityIsNamed) {
   EXPECT_TRUE(planner::MakePlan(request).ok());
 }
 
-// Capacity 4: what counts is what a clip has, not the largest frame.
+// What counts is what a clip has, not the largest frame.
 TEST(ClipCapacityTest, SmallClipsPackWhateverTheLargestFrameIs) {
   planner::PlanRequest request = Request(Policy::kPacked, 2, Sharing::kSwitch);
   request.run.max_length = 100'000;

@@ -110,7 +110,7 @@ TEST(ClipParityTest, EveryRecomputeCountOfEitherKindGivesTheSame) {
   }
 }
 
-// Loss 28: a clip without loss contributes nothing, alone or in company.
+// A clip without loss contributes nothing, alone or in company.
 TEST(ClipParityTest, AClipThatIsGivenWholeContributesNothing) {
   TestMicroBatch alone = Clips(0, 1, SpMode::kUlysses, {{3, 2, 2}});
   alone.given_frames = 3;

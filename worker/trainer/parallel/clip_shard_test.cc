@@ -106,7 +106,7 @@ Drawn DrawOver(const Batch& batch, int degree, ClipSharing sharing) {
   return drawn;
 }
 
-// Determinism 41, to the last bit.
+// To the last bit.
 TEST(ClipShardTest, NoiseTimestepsAndMasksAreTheSameAtEveryDegreeAndMode) {
   const Batch batch = MakeBatch({{5, 2, 3}, {4, 3, 2}, {7, 1, 5}});
   const Drawn alone = DrawOver(batch, 1, ClipSharing::kSwitch);
@@ -189,7 +189,6 @@ TEST(ClipShardTest, GivenFramesAreTheLatentsThemselves) {
   }
 }
 
-// Loss 28.
 TEST(ClipShardTest, AClipThatIsGivenWholeHasNoTrainedToken) {
   Batch batch = MakeBatch({{3, 1, 2}});
   batch.samples[0].given_frames = 3;
@@ -225,7 +224,7 @@ TEST(ClipShardTest, PaddedTokensAreThoseOfThePlanner) {
   }
 }
 
-// Hangs 12: what a rank sends is what its peer receives.
+// What a rank sends is what its peer receives.
 TEST(ClipSwitchTest, PlannedSendsEqualPlannedReceives) {
   const std::vector<ClipShape> shapes = {{7, 3, 2}, {5, 1, 5}};
   constexpr int kDegree = 5;

@@ -51,13 +51,13 @@ TEST(ParityTest, DegreesAreMixedWithinAStep) {
                            {0, 1, {4}}}));
 }
 
-// Hangs 9 and 14: ranks without work take part in the reduction.
+// Ranks without work take part in the reduction.
 TEST(ParityTest, RanksWithoutWorkTakePart) {
   ExpectParity(OneStep(4, {{1, 1, {6}}}));
   ExpectParity(OneStep(4, {{2, 2, {6, 9}}}));
 }
 
-// Hangs 8: five samples each, at most 100 tokens in a micro-batch of degree 1.
+// Five samples each, at most 100 tokens in a micro-batch of degree 1.
 TEST(ParityTest, RanksWithDifferentNumbersOfMicroBatchesLeaveTogether) {
   ExpectParity(OneStep(2, {{0, 1, {95}},
                            {0, 1, {95}},
@@ -117,7 +117,7 @@ TEST(ParityTest, FullAttentionInEveryMode) {
   }
 }
 
-// Padding 33: 10 query heads over 2 key and value heads at degree 5.
+// 10 query heads over 2 key and value heads at degree 5.
 TEST(ParityTest, HeadsThatDoNotDivideAreExpandedOrGathered) {
   ParityOptions options = OneStep(5, {{0, 5, {13, 6}, 0, 5}});
   options.config.heads = 10;
@@ -132,7 +132,7 @@ TEST(ParityTest, HeadsThatDoNotDivideAreExpandedOrGathered) {
   ExpectParity(options);
 }
 
-// Padding 35: head counts belong to the job.
+// Head counts belong to the job.
 TEST(ParityTest, TwoModelsAtOnceKeepTheirOwnHeads) {
   ParityOptions four = OneStep(4, {{0, 4, {13, 6}}});
   ParityOptions six = OneStep(6, {{0, 6, {11, 20}}});

@@ -18,12 +18,10 @@ TEST(SequenceLayoutTest, PartsMustDivideTheDegree) {
   EXPECT_FALSE(MakeLayout(6, 0).ok());
 }
 
-// Padding 29.
 TEST(SequenceLayoutTest, UlyssesPadsTheMicroBatch) {
   EXPECT_EQ(PaddedTokens({3, 4}, {.ulysses = 2}), 8);
 }
 
-// Padding 30 and 31.
 TEST(SequenceLayoutTest, ZigzagPadsEachDocumentToTwiceTheDegree) {
   EXPECT_EQ(PaddedTokens({698}, {.gather = 4}), 704);
   const SequenceLayout eight{.gather = 8};
@@ -33,7 +31,7 @@ TEST(SequenceLayoutTest, ZigzagPadsEachDocumentToTwiceTheDegree) {
   EXPECT_EQ(PaddedTokens({137, 2041, 89}, eight), 144 + 2048 + 96);
 }
 
-// Padding 32: it is worked out anew for every degree.
+// It is worked out anew for every degree.
 TEST(SequenceLayoutTest, PaddingFollowsTheDegree) {
   EXPECT_EQ(PaddedTokens({698}, {.gather = 1}), 698);
   EXPECT_EQ(PaddedTokens({698}, {.gather = 3}), 702);

@@ -156,7 +156,7 @@ void ExpectEverywhere(double loss, const wire::StepPlan& plan,
   }
 }
 
-// Loss 21: 10 and 100 trained tokens weigh 10/110 and 100/110; a half each
+// 10 and 100 trained tokens weigh 10/110 and 100/110; a half each
 // would give 28.
 TEST(StepRunnerTest, MicroBatchesWeighByTheirTokens) {
   const auto plan =
@@ -168,13 +168,13 @@ TEST(StepRunnerTest, MicroBatchesWeighByTheirTokens) {
   EXPECT_EQ(outcomes[0].result.micro_batches[1].loss_sum, LossSum(100));
 }
 
-// Loss 22: degree 8, 100 tokens a rank: not an eighth.
+// Degree 8, 100 tokens a rank: not an eighth.
 TEST(StepRunnerTest, DegreeEightDoesNotScaleTheLoss) {
   ExpectEverywhere(400.5, Plan(8, 800, {MicroBatch(0, 8, {800})}),
                    ReadAllTrained);
 }
 
-// Loss 23: each token counts once, not once a rank.
+// Each token counts once, not once a rank.
 TEST(StepRunnerTest, TokensOfASharedMicroBatchCountOnce) {
   const auto outcomes =
       RunPlan(Plan(2, 7, {MicroBatch(0, 2, {7})}), ReadAllTrained, 2);
@@ -183,7 +183,7 @@ TEST(StepRunnerTest, TokensOfASharedMicroBatchCountOnce) {
   EXPECT_EQ(outcomes[1].result.micro_batches[0].trained_tokens, 3);
 }
 
-// Loss 24 and 25: the ranks' own means, 238 and 50.5, are no part of it.
+// The ranks' own means, 238 and 50.5, are no part of it.
 TEST(StepRunnerTest, OneGroupOfTwoAndTwoOfOneAreTheSame) {
   const double uneven = MeanLoss({475, 100});
   EXPECT_NEAR(uneven, (475 * 238 + 100 * 50.5) / 575, 1e-9);
@@ -200,7 +200,7 @@ TEST(StepRunnerTest, OneGroupOfTwoAndTwoOfOneAreTheSame) {
                    ReadAllTrained);
 }
 
-// Loss 26 and 27: sums over samples do not depend on the degree.
+// Sums over samples do not depend on the degree.
 TEST(StepRunnerTest, SumsOfLossesAreTheSameAtEveryDegree) {
   for (int degree : {1, 2, 4}) {
     const auto outcomes = RunPlan(
@@ -216,7 +216,6 @@ TEST(StepRunnerTest, SumsOfLossesAreTheSameAtEveryDegree) {
   }
 }
 
-// Loss 28.
 TEST(StepRunnerTest, AStepWithoutTrainedTokensIsAnError) {
   const auto outcomes =
       RunPlan(Plan(1, 0, {MicroBatch(0, 1, {1})}), ReadWithEndToken, 1);
@@ -314,7 +313,7 @@ TEST(StepRunnerTest, PlansThatDoNotFitAreRefused) {
               HasSubstr("sample 6 has 4 tokens, its plan says 6"));
 }
 
-// Padding 29: padding is reported, per rank and never as trained tokens.
+// Padding is reported, per rank and never as trained tokens.
 TEST(StepRunnerTest, PaddingIsCountedApart) {
   const auto outcomes =
       RunPlan(Plan(2, 13, {MicroBatch(0, 2, {7}), MicroBatch(1, 1, {6})}),
@@ -502,7 +501,6 @@ TEST(StepRunnerTest, HeadsThatDoNotDivideAreRefusedWithTheNumbers) {
   }
 }
 
-// Padding 33 and 34.
 TEST(CheckHeadsTest, DegreesFollowTheHeads) {
   for (int degree : {1, 2, 4, 8, 40}) {
     EXPECT_TRUE(CheckHeads(40, 8, degree, IrregularHeads::kRefuse).ok())
@@ -525,7 +523,7 @@ std::vector<int64_t> Values(const at::Tensor& x) {
   return {x.const_data_ptr<int64_t>(), x.const_data_ptr<int64_t>() + x.numel()};
 }
 
-// Padding 29: length 7 at degree 2 is padded to 8, with 7 real tokens.
+// Length 7 at degree 2 is padded to 8, with 7 real tokens.
 TEST(MakeShardTest, ThePaddedTailIsMasked) {
   const std::vector<data::SampleTokens> samples = {
       {{5, 6, 7}, {6, 7, data::kIgnoredTarget}}, {{1, 2, 3, 4}, {2, 3, 4, 9}}};
@@ -545,7 +543,7 @@ TEST(MakeShardTest, ThePaddedTailIsMasked) {
   EXPECT_EQ(second->trained_tokens, 3);
 }
 
-// Padding 32: the same samples are padded anew for each degree.
+// The same samples are padded anew for each degree.
 TEST(MakeShardTest, PaddingFollowsTheDegree) {
   const std::vector<data::SampleTokens> samples = {Masked(698, 698)};
   for (const auto& [degree, padded] :
@@ -555,8 +553,7 @@ TEST(MakeShardTest, PaddingFollowsTheDegree) {
   }
 }
 
-// Padding 30 under zigzag: the tail of the document is masked, and nobody's
-// trained token.
+// Under zigzag the tail of the document is masked, and nobody's trained token.
 TEST(MakeShardTest, ZigzagSharesChunksFromBothEnds) {
   data::SampleTokens sample;
   for (int i = 0; i < 7; ++i) {

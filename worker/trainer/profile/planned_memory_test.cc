@@ -121,7 +121,7 @@ TEST(PlannedMemoryTest, TheModelsWidthOfTheMlpIsTheTrainers) {
   }
 }
 
-// The bound: at most 40 %.
+// At most 40 % of what is held without recompute.
 TEST(RecomputeMemoryTest, RecomputeOfAllEightLayersHoldsAtMostTwoFifths) {
   const jobspec::JobSpec job = Job(8, 64);
   const MemoryUse plain = MustMeasure(job, {1024, 1, 0});

@@ -14,7 +14,7 @@
 namespace evenstep::trainer::testing {
 
 inline constexpr double kParityTolerance = 1e-10;
-// Loss 27: weights and local means give the token mean of one process.
+// Weights and local means give the token mean of one process.
 inline constexpr double kLossTolerance = 1e-12;
 
 inline ParityReport MustRun(const ParityOptions& options) {

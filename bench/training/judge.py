@@ -14,8 +14,13 @@ import statistics
 
 # Of `even`, by CPU seconds.
 LARGEST_IDLE_SHARE = 0.03
-# Above it a run says nothing about a few per cent.
+# Above it a run says nothing about a few per cent, and more is forgiven to
+# nobody.
 LARGEST_NOISE = 0.05
+# Over an emulated link four ranks share two cores, and the wall clock judges:
+# both were seen up to 7.4 % and 3.9 %.
+LARGEST_EMULATED_NOISE = 0.08
+LARGEST_EMULATED_IDLE_SHARE = 0.05
 DRAWS = 1000  # of the bootstrap
 COVERED = 0.95
 
@@ -46,9 +51,9 @@ def noise_of(repeats, key):
             rate(median_of(repeats, key), key))
 
 
-def noise_of_both(a, b):
-    """Of the ratio of two rows' rates."""
-    return math.hypot(a["noise"], b["noise"])
+def noise_of_both(a, b, most=math.inf):
+    """Of the ratio of two rows' rates; of each row at most `most`."""
+    return math.hypot(min(a["noise"], most), min(b["noise"], most))
 
 
 def idle_share(steps):
@@ -57,21 +62,24 @@ def idle_share(steps):
                 sum(s["slowest_cpu_seconds"] for s in steps))
 
 
-def check_noise(rows):
-    noise = statistics.median(row["noise"] for row in rows)
-    if noise <= LARGEST_NOISE:
+def check_noise(rows, most=LARGEST_NOISE):
+    """Neither the median row nor `even`, which all are compared with."""
+    even = next(row["noise"] for row in rows if row["policy"] == "even")
+    noise = max(even, statistics.median(row["noise"] for row in rows))
+    if noise <= most:
         return []
     return [f"the machine was too noisy: a figure moves by {noise:.1%} from one "
-            f"set of runs to another, more than {LARGEST_NOISE:.0%}"]
+            f"set of runs to another, more than {most:.0%}"]
 
 
 def check_fastest(rows, key):
-    """`even` is the fastest, or equal within the noise of the two."""
+    """`even` is the fastest, or equal within the noise of the two, of which a
+    row has at most LARGEST_NOISE."""
     figures = {row["policy"]: row for row in rows}
     even = figures["even"]
     problems = []
     for policy, row in figures.items():
-        noise = noise_of_both(row, even)
+        noise = noise_of_both(row, even, LARGEST_NOISE)
         ahead = row[key] / even[key] - 1
         if ahead > noise:
             problems.append(f"{policy} is {ahead:.1%} faster than even, beyond "
@@ -79,11 +87,11 @@ def check_fastest(rows, key):
     return problems
 
 
-def check_idle(rows):
+def check_idle(rows, most=LARGEST_IDLE_SHARE):
     idle = next(r["idle_share"] for r in rows if r["policy"] == "even")
-    if idle <= LARGEST_IDLE_SHARE:
+    if idle <= most:
         return []
-    return [f"even: idle share {idle:.1%}, above {LARGEST_IDLE_SHARE:.0%}"]
+    return [f"even: idle share {idle:.1%}, above {most:.0%}"]
 
 
 def check_beats(rows, other, key):

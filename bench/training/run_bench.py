@@ -218,8 +218,10 @@ def check(rows):
 
 
 def check_emulated(rows):
-    return [f"EMULATED: {problem}" for problem in
-            judge.check_beats(rows, "packed", "tokens_per_second")]
+    problems = (judge.check_noise(rows, judge.LARGEST_EMULATED_NOISE) +
+                judge.check_beats(rows, "packed", "tokens_per_second") +
+                judge.check_idle(rows, judge.LARGEST_EMULATED_IDLE_SHARE))
+    return [f"EMULATED: {problem}" for problem in problems]
 
 
 def check_curves(runs):
@@ -268,7 +270,7 @@ def emulated_part(options):
     rows = rows_of(bench, EMULATED_POLICIES, runs)
     print_table(f"EMULATED LINK ({EMULATED_LINK}), {EMULATED_RANKS} ranks",
                 rows, "tokens_per_second")
-    return rows, check_emulated(rows)
+    return rows, check_emulated(rows) + check_curves(runs)
 
 
 def emulated_video_part(options):

@@ -10,6 +10,7 @@ import case_runner
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/training"))
 sys.path.insert(0, str(ROOT / "bench"))
+import run_bench  # noqa: E402  pylint: disable=wrong-import-position
 import judge  # noqa: E402  pylint: disable=wrong-import-position
 import latents  # noqa: E402  pylint: disable=wrong-import-position
 import training_tables  # noqa: E402  pylint: disable=wrong-import-position
@@ -21,7 +22,8 @@ def step(seconds, mean=None):
 
 
 def row(policy, rate, noise=0.01, idle=0.01):
-    return {"policy": policy, "rate": rate, "noise": noise, "idle_share": idle}
+    return {"policy": policy, "rate": rate, "noise": noise, "idle_share": idle,
+            "tokens_per_second": rate, "tokens_per_cpu_second": rate}
 
 
 class JudgeTest(unittest.TestCase):
@@ -70,6 +72,31 @@ class JudgeTest(unittest.TestCase):
     def test_noise_cannot_hide_everything(self):
         self.assertEqual(judge.check_noise([row("even", 100)]), [])
         self.assertEqual(len(judge.check_noise([row("even", 100, 0.2)])), 1)
+        # The noise of `even` alone, where all other rows are quiet.
+        quiet = [row(policy, 100) for policy in ("static", "packed", "bucket")]
+        self.assertEqual(len(judge.check_noise([*quiet,
+                                                row("even", 100, 0.051)])), 1)
+
+    def test_a_row_is_forgiven_no_more_than_the_bound_on_noise(self):
+        rows = [row("packed", 120), row("even", 100, noise=0.5)]
+        self.assertEqual(judge.check_fastest(rows, "rate"),
+                         ["packed is 20.0% faster than even, beyond the noise "
+                          "of 5.1%"])
+        rows = [row("packed", 120, noise=0.5), row("even", 100)]
+        self.assertEqual(len(judge.check_fastest(rows, "rate")), 1)
+        self.assertEqual(len(run_bench.check(rows)), 2)  # and the noise
+
+    def test_rows_over_an_emulated_link_have_bounds_too(self):
+        def check(noise=0.02, idle=0.039, rate=120):
+            return run_bench.check_emulated(
+                [row("packed", 100), row("even", rate, noise, idle)])
+
+        self.assertEqual(check(), [])
+        self.assertIn("EMULATED: the machine was too noisy: a figure moves by "
+                      "9.0%", check(noise=0.09)[0])
+        self.assertEqual(check(idle=0.051),
+                         ["EMULATED: even: idle share 5.1%, above 5%"])
+        self.assertEqual(len(check(rate=101)), 1)
 
     def test_idle_even_is_named(self):
         self.assertEqual(judge.check_idle([row("even", 100, idle=0.029)]), [])

@@ -66,6 +66,32 @@ class DemoTest(unittest.TestCase):
                                       0.02)
             self.assertEqual(len(problems), num_problems, problems)
 
+    def test_curves_that_differ_by_ten_times_what_was_seen_fail(self):
+        self.assertLess(run_demo.LARGEST_DIFFERENCE, 10 * 6.3e-7)
+
+    def test_an_even_that_is_slower_than_static_fails(self):
+        def run(policy, *cpu_seconds, step_seconds=1.0):
+            return run_demo.Run(policy, 6, {"steps": [
+                {"loss": 1.0, "step_seconds": step_seconds,
+                 "slowest_cpu_seconds": seconds}
+                for seconds in (99.0, 99.0, *cpu_seconds)]})
+
+        static = [run("static", 1.0, 2.0), run("static", 1.1, 2.1)]
+        for even, num_problems in (
+                ([run("even", 1.0, 2.0)] * 2, 0),
+                ([run("even", 0.5, 1.0)] * 2, 0),
+                # One run beside something else on the machine.
+                ([run("even", 1.0, 2.0), run("even", 3.0, 6.0)], 0),
+                ([run("even", 1.1, 2.2)] * 2, 1)):
+            problems = run_demo.check_faster(static + even)
+            self.assertEqual(len(problems), num_problems, problems)
+        self.assertEqual(problems, [
+            "6 documents a step: even takes 10.0% more CPU seconds than static;"
+            " noise is 5%"])
+        short = [run(policy, seconds, step_seconds=0.01)
+                 for policy, seconds in (("static", 1.0), ("even", 2.0))]
+        self.assertEqual(run_demo.check_faster(short), [])
+
 
 if __name__ == "__main__":
     case_runner.main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the checks need beyond deploy/setup.sh.
 set -euo pipefail
-packages=(clang clang-format clang-tidy libclang-rt-14-dev)
+packages=(clang clang-format clang-tidy dpkg-dev libclang-rt-14-dev)
 missing=()
 for name in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$name" 2>/dev/null |

@@ -4,7 +4,8 @@ BUILD := build/release
 JOBS  ?= $(shell nproc)
 
 .PHONY: build binaries setup demo test check cuda format lint clean \
-  bench-training bench-prediction
+  chaos-messages \
+  bench-training bench-prediction mutation
 
 setup:
 	@deploy/setup.sh
@@ -30,6 +31,13 @@ binaries:
 test: build
 	@python3 tests/run_tests.py --build $(BUILD)
 
+# Broken agents against a coordinator and broken trainers against an agent: RUNS
+# streams of random messages each, the same ones for the same SEED.
+RUNS ?= 1000
+SEED ?= 1
+chaos-messages: setup
+	@.ci/chaos.sh $(RUNS) $(SEED)
+
 # Sanitizers, clang, clang-tidy, format, generated files, fuzzing: each is a
 # script in .ci that can be run alone.
 check: setup
@@ -41,6 +49,15 @@ format:
 lint:
 	@.ci/format.sh
 	@.ci/tidy.sh
+
+# Changes checker, formulas, gate and reductions in one small way after another,
+# and fails where no test notices: half an hour. tests/mutation/mutate.py --help.
+mutation: setup
+	@cmake --preset release >build/configure.log 2>&1 || \
+	  { cat build/configure.log; exit 1; }
+	@cmake --build $(BUILD) -j$(JOBS) --target planner_test trainer_gate_test \
+	  trainer_step_runner_test trainer_adamw_test
+	@python3 tests/mutation/mutate.py --build $(BUILD)
 
 # Compiles and links the trainer for GPUs; tests/device/run.sh runs its checks.
 cuda: setup

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # AddressSanitizer and UBSan over the trainer with torch: every test of
-# worker/trainer and of the custom model, but those named below. Torch itself is
-# not instrumented and keeps what it allocates once, so leaks are not looked for.
+# worker/trainer and of the custom model, but those named below; those of comm and
+# link are built without torch too, and run in asan.sh. Torch itself is not
+# instrumented and keeps what it allocates once, so leaks are not looked for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/asan-torch
@@ -18,12 +19,8 @@ declare -A left_out=(
   [trainer_process_test]="minutes, of processes that start; trainer_train_test runs the loop"
 )
 names() { ctest --test-dir "$1" -N | sed -nE 's/^ *Test +#[0-9]+: (\w+)$/\1/p'; }
-# What is built without torch too is in asan.sh.
-without_torch=$(names "$build/worker/trainer/comm"
-                names "$build/worker/trainer/link")
 tests=()
 for name in $(names "$build/worker/trainer") examples_custom_model_test; do
-  if grep -qx "$name" <<<"$without_torch"; then continue; fi
   if [ -n "${left_out[$name]:-}" ]; then
     echo "asan_torch: left out $name: ${left_out[$name]}"
   else

@@ -24,7 +24,11 @@ CHECKS = [
     ("format.sh", 60),
     ("assertions.py", 10),
     ("generated.sh", 60),
+    ("chaos.sh", 300),
     ("clang.sh", 900),
+]
+# After the check whose turn it is: what may be left out first.
+LAST = [
     ("fuzz.sh", 600),
     ("cuda.sh", 600),
 ]
@@ -89,14 +93,15 @@ def turn():
 
 def plan(gating):
     """(Script, seconds, why it is left out or None), in order."""
-    every = [(*check, None) for check in CHECKS]
+    first = [(*check, None) for check in CHECKS]
+    last = [(*check, None) for check in LAST]
     if not gating:
-        return every + [(*check, None) for check in IN_TURN]
+        return first + last + [(*check, None) for check in IN_TURN]
     due, why = turn()
     print(f"check: {IN_TURN[due][0]} has its turn ({why})")
-    return every + [
-        (script, seconds, None if i == due else "it is another one's turn")
-        for i, (script, seconds) in enumerate(IN_TURN)]
+    return first + [(*IN_TURN[due], None)] + last + [
+        (*check, "it is another one's turn")
+        for i, check in enumerate(IN_TURN) if i != due]
 
 
 def main():

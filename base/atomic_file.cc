@@ -1,63 +1,19 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/atomic_file_writer.h"
 #include "base/status_macros.h"
 #include "base/unique_fd.h"
 
 namespace evenstep {
-namespace {
-
-absl::Status WriteAll(int fd, absl::string_view content,
-                      const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, "cannot write", path);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  if (fsync(fd) != 0) return ErrnoStatus(errno, "cannot fsync", path);
-  return absl::OkStatus();
-}
-
-std::string FolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
-}
-
-absl::Status SyncFolder(const std::string& folder) {
-  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "cannot open", folder);
-  // Some file systems cannot sync a folder and say EINVAL.
-  if (fsync(fd.get()) != 0 && errno != EINVAL) {
-    return ErrnoStatus(errno, "cannot fsync", folder);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status WriteTemporary(int fd, const std::string& temporary,
-                            const std::string& path,
-                            absl::string_view content) {
-  // mkostemp makes files for the owner only; a file is as readable as usual.
-  if (fchmod(fd, 0644) != 0) return ErrnoStatus(errno, "cannot chmod", path);
-  EVENSTEP_RETURN_IF_ERROR(WriteAll(fd, content, temporary));
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, "cannot rename to", path);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status ErrnoStatus(int error, absl::string_view what,
                          absl::string_view path) {
@@ -66,15 +22,10 @@ absl::Status ErrnoStatus(int error, absl::string_view what,
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view content) {
-  std::string temporary = absl::StrCat(path, ".tmp.XXXXXX");
-  const UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "cannot create", temporary);
-  absl::Status status = WriteTemporary(fd.get(), temporary, path, content);
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  return SyncFolder(FolderOf(path));
+  EVENSTEP_ASSIGN_OR_RETURN(AtomicFileWriter writer,
+                            AtomicFileWriter::Open(path));
+  EVENSTEP_RETURN_IF_ERROR(writer.Append(content));
+  return writer.Commit();
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path,

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/atomic_file_writer.h"
 #include "base/testing/temp_folder.h"
 #include "base/unique_fd.h"
 
@@ -41,6 +42,28 @@ TEST(AtomicFileTest, FailedWriteLeavesTheOldFileAndNoTemporary) {
   EXPECT_EQ(NumEntries(folder.path()), 1);
   EXPECT_EQ(WriteFileAtomically(folder.path() + "/no/f", "x").code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(AtomicFileTest, AFileInPiecesIsSeenOnceItIsCommitted) {
+  TempFolder folder;
+  const std::string path = folder.path() + "/f";
+  ASSERT_TRUE(WriteFileAtomically(path, "earlier").ok());
+  {
+    auto writer = AtomicFileWriter::Open(path);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE(writer->Append("one ").ok());
+    ASSERT_TRUE(writer->Sync().ok());
+    EXPECT_EQ(*ReadWholeFile(path, 100), "earlier");
+    EXPECT_EQ(NumEntries(folder.path()), 2);
+  }
+  EXPECT_EQ(NumEntries(folder.path()), 1) << "given up";
+  auto writer = AtomicFileWriter::Open(path);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE(writer->Append("one ").ok());
+  ASSERT_TRUE(writer->Append("two").ok());
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(*ReadWholeFile(path, 100), "one two");
+  EXPECT_EQ(NumEntries(folder.path()), 1);
 }
 
 TEST(AtomicFileTest, ReadersSeeOneOfTheWrittenContentsOnly) {

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/atomic_file.h"
@@ -45,6 +46,23 @@ std::string HelpText(absl::string_view help, absl::string_view type,
   }
   if (!environment.empty()) absl::StrAppend(&text, ", ", environment);
   return text + "]";
+}
+
+// The first flag among what was not understood, or the first word.
+absl::Status UnknownArgument(absl::string_view program,
+                             const std::vector<std::string>& remaining,
+                             std::vector<std::string> names) {
+  std::string word = remaining.empty() ? std::string() : remaining.back();
+  for (const std::string& one : remaining) {
+    if (absl::StartsWith(one, "-")) word = one;
+  }
+  word = word.substr(0, word.find('='));
+  for (std::string& name : names) name = absl::StrCat("--", name);
+  const std::string nearest = NearestName(word, names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StartsWith(word, "-") ? "unknown flag " : "unexpected word ", word,
+      nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?"),
+      " (", program, " --help lists all flags)"));
 }
 
 }  // namespace
@@ -107,6 +125,11 @@ ConfigTable::ParseResult ConfigTable::Parse(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return {Action::kExit, absl::OkStatus(), app.help()};
+  } catch (const CLI::ExtrasError&) {
+    std::vector<std::string> names = {"config", "check-config", "version"};
+    for (const auto& entry : entries_) names.push_back(entry->name);
+    return {Action::kExit,
+            UnknownArgument(program_, app.remaining(), std::move(names)), ""};
   } catch (const CLI::Error& error) {
     return {Action::kExit,
             absl::InvalidArgumentError(absl::StrCat(
@@ -119,6 +142,7 @@ ConfigTable::ParseResult ConfigTable::Parse(int argc, const char* const* argv) {
   }
   config_path_ = built_ins.config_path;
   std::vector<bool> has_flag;
+  has_flag.reserve(options.size());
   for (const CLI::Option* option : options) {
     has_flag.push_back(option->count() > 0);
   }

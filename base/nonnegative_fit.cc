@@ -115,6 +115,14 @@ void NormalEquations::Scale(double factor) {
   for (double& value : right_) value *= factor;
 }
 
+void NormalEquations::Hold(int row, double value) {
+  for (int other = 0; other < size_; ++other) {
+    right_[other] -= at(other, row) * value;
+    at(other, row) = at(row, other) = 0;
+  }
+  right_[row] = 0;
+}
+
 std::vector<double> SolveNonnegative(const NormalEquations& equations) {
   std::vector<double> at(equations.size(), 0.0);
   std::vector<int> chosen;
@@ -129,6 +137,54 @@ std::vector<double> SolveNonnegative(const NormalEquations& equations) {
     }
   }
   return at;
+}
+
+std::vector<double> SolveBounded(NormalEquations equations,
+                                 absl::Span<const double> highest) {
+  std::vector<int> held;
+  std::vector<double> solution = SolveNonnegative(equations);
+  for (int turn = 0; turn < equations.size(); ++turn) {
+    int worst = -1;
+    double most = 1;
+    for (int row = 0; row < equations.size(); ++row) {
+      // What is not a number stays, for the caller to see.
+      if (!(solution[row] > highest[row] * most)) continue;
+      worst = row;
+      most = solution[row] / highest[row];
+    }
+    if (worst < 0) break;
+    held.push_back(worst);
+    equations.Hold(worst, highest[worst]);
+    solution = SolveNonnegative(equations);
+  }
+  for (int row : held) solution[row] = highest[row];
+  return solution;
+}
+
+double IndependentShare(const NormalEquations& equations, int row) {
+  const int size = equations.size();
+  const double whole = equations.left(row, row);
+  if (!(whole > 0)) return 0;
+  // Eliminates the other columns one after another, the coefficient's last.
+  std::vector<int> order;
+  for (int i = 0; i < size; ++i) {
+    if (i != row) order.push_back(i);
+  }
+  order.push_back(row);
+  std::vector<std::vector<double>> rest(size, std::vector<double>(size));
+  for (int i = 0; i < size; ++i) {
+    for (int j = 0; j < size; ++j) {
+      rest[i][j] = equations.left(order[i], order[j]);
+    }
+  }
+  for (int k = 0; k + 1 < size; ++k) {
+    if (rest[k][k] <= kTolerance * equations.left(order[k], order[k])) continue;
+    for (int i = k + 1; i < size; ++i) {
+      const double factor = rest[i][k] / rest[k][k];
+      for (int j = k; j < size; ++j) rest[i][j] -= factor * rest[k][j];
+    }
+  }
+  return std::clamp(rest[size - 1][size - 1] / whole, 0.0, 1.0);
 }
 
 }  // namespace evenstep

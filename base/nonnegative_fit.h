@@ -31,12 +31,17 @@ class NormalEquations {
   void Add(absl::Span<const double> x, double y, double weight = 1);
   // Multiplies the weight of everything that was added.
   void Scale(double factor);
+  // Takes a coefficient as known: it is 0 in every solution from now on, and
+  // the others explain what it leaves over.
+  void Hold(int row, double value);
 
   int size() const { return size_; }
   double left(int row, int col) const { return left_[row * size_ + col]; }
   double right(int row) const { return right_[row]; }
 
  private:
+  double& at(int row, int col) { return left_[row * size_ + col]; }
+
   int size_;
   std::vector<double> left_;
   std::vector<double> right_;
@@ -46,6 +51,16 @@ class NormalEquations {
 // negative (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter
 // 23). A coefficient of which the observations say nothing is 0.
 std::vector<double> SolveNonnegative(const NormalEquations& equations);
+
+// The same with no coefficient above its `highest` either: the one furthest
+// beyond is held there and the others are solved again.
+std::vector<double> SolveBounded(NormalEquations equations,
+                                 absl::Span<const double> highest);
+
+// How much of what is known of a coefficient the others cannot explain as well:
+// the share of its column, squared, that is independent of their columns. 0:
+// the observations do not tell it from the others, or say nothing of it.
+double IndependentShare(const NormalEquations& equations, int row);
 
 }  // namespace evenstep
 

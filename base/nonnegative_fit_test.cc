@@ -52,6 +52,55 @@ TEST(NonnegativeFitTest, ForgettingLetsNewObservationsWin) {
   EXPECT_NEAR(SolveNonnegative(equations)[0], 20, 0.1);
 }
 
+TEST(NonnegativeFitTest, ACoefficientThatIsKnownLeavesTheRestToTheOthers) {
+  NormalEquations equations(2);
+  for (double s : {1.0, 2.0, 5.0}) equations.Add({1, s}, 7 + 3 * s);
+  equations.Hold(0, 4);
+  const std::vector<double> fit = SolveNonnegative(equations);
+  EXPECT_EQ(fit[0], 0);
+  // Least squares of 3 + 3 s by one coefficient: 3 + 3 sum s / sum s^2.
+  EXPECT_NEAR(fit[1], 3 + 3 * 8.0 / 30, 1e-12);
+}
+
+TEST(NonnegativeFitTest, ABoundIsKeptAndTheOthersExplainWhatIsLeft) {
+  NormalEquations equations(3);
+  for (double s : {1.0, 2.0, 5.0, 9.0}) {
+    equations.Add({1, s, s * s}, 7 + 3 * s + 0.5 * s * s);
+  }
+  const std::vector<double> bounded =
+      SolveBounded(equations, std::vector<double>{100, 100, 0.25});
+  EXPECT_EQ(bounded[2], 0.25);
+  EXPECT_GT(bounded[1], 3);
+  equations.Hold(2, 0.25);
+  std::vector<double> rest = SolveNonnegative(equations);
+  EXPECT_EQ(bounded[0], rest[0]);
+  EXPECT_EQ(bounded[1], rest[1]);
+}
+
+TEST(NonnegativeFitTest, EveryBoundIsKeptAtOnce) {
+  NormalEquations equations(3);
+  for (double s : {1.0, 2.0, 5.0, 9.0}) {
+    equations.Add({1, s, s * s}, 7e9 + 3e9 * s + 5e9 * s * s);
+  }
+  EXPECT_EQ(SolveBounded(equations, std::vector<double>{1, 2, 0}),
+            (std::vector<double>{1, 2, 0}));
+}
+
+TEST(NonnegativeFitTest, OnlyWhatOthersDoNotExplainIsIndependent) {
+  NormalEquations one_length(3);
+  for (int i = 0; i < 20; ++i) one_length.Add({1, 8, 64}, 5);
+  NormalEquations many(3);
+  for (double s : {1.0, 2.0, 5.0, 9.0}) many.Add({1, s, s * s}, 5);
+  for (int row : {0, 1, 2}) {
+    EXPECT_LT(IndependentShare(one_length, row), 1e-9) << row;
+    EXPECT_GT(IndependentShare(many, row), 0.01) << row;
+  }
+  EXPECT_EQ(IndependentShare(NormalEquations(2), 1), 0);
+  NormalEquations alone(1);
+  alone.Add({3}, 1);
+  EXPECT_EQ(IndependentShare(alone, 0), 1);
+}
+
 double Error(const NormalEquations& equations, const std::vector<double>& at) {
   double error = 0;  // but for the constant sum of y^2
   for (int i = 0; i < equations.size(); ++i) {

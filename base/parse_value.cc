@@ -81,8 +81,14 @@ std::string FormatValue(int64_t value) { return absl::StrCat(value); }
 std::string FormatValue(uint64_t value) { return absl::StrCat(value); }
 
 std::string FormatValue(double value) {
-  // The shortest text that reads back to the same number.
   char text[40];
+  // Counts as people write them: 10, not 1e+01.
+  constexpr double kMostPlain = 1e6;
+  if (value == std::trunc(value) && std::fabs(value) < kMostPlain) {
+    std::snprintf(text, sizeof(text), "%.0f", value);
+    return text;
+  }
+  // The shortest text that reads back to the same number.
   for (int digits = 1; digits <= 17; ++digits) {
     std::snprintf(text, sizeof(text), "%.*g", digits, value);
     if (std::strtod(text, nullptr) == value) break;

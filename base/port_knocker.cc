@@ -47,7 +47,7 @@ PortKnocker::PortKnocker(const std::string& address)
     : thread_([this, parsed = Parse(address)] {
         do {
           Knock(parsed);
-        } while (!done_.WaitForNotificationWithTimeout(kInterval));
+        } while (!done_.WaitFor(kInterval));
       }) {
   pthread_setname_np(thread_.native_handle(), "port-knocker");
 }

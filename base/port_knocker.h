@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
+#include "base/steady_wait.h"
 
 namespace evenstep {
 
@@ -27,7 +27,7 @@ class PortKnocker {
   PortKnocker& operator=(const PortKnocker&) = delete;
 
  private:
-  absl::Notification done_;
+  SteadyNotification done_;
   std::thread thread_;
 };
 

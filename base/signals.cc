@@ -28,6 +28,15 @@ void BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
+void BlockSigtermOnly() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, kWakeSignal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
 SignalWaiter::SignalWaiter(Callbacks callbacks)
     : callbacks_(std::move(callbacks)), thread_([this] { Wait(); }) {
   pthread_setname_np(thread_.native_handle(), "signals");

@@ -18,6 +18,9 @@ namespace evenstep {
 // Blocks SIGTERM, SIGINT, SIGHUP and the waiter's own signal in the calling
 // thread, and ignores SIGPIPE in the process.
 void BlockSignals();
+// The same, but SIGINT and SIGHUP stay as they are: a waiter is called for
+// SIGTERM alone where those two are ignored.
+void BlockSigtermOnly();
 
 // Calls back from its own thread. Callbacks may block; they must not destroy
 // the waiter. The destructor joins the thread.

@@ -4,7 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
+
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace evenstep {
@@ -53,9 +57,25 @@ TEST(SignalsTest, EachSignalReachesItsCallbackOnTheWaitersThread) {
   EXPECT_TRUE(stops.WaitFor(2));
 }
 
+int NumThreads() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
 TEST(SignalsTest, WaiterEndsWithoutASignal) {
   BlockSignals();
-  for (int i = 0; i < 20; ++i) SignalWaiter waiter({});
+  const int num_threads = NumThreads();
+  int called = 0;
+  for (int i = 0; i < 20; ++i) {
+    SignalWaiter waiter(
+        {.on_stop = [&] { ++called; }, .on_reload = [&] { ++called; }});
+  }
+  EXPECT_EQ(called, 0) << "its own signal is none of the process's";
+  // A thread that was joined may be in the list for a moment.
+  for (int i = 0; i < 10000 && NumThreads() > num_threads; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(NumThreads(), num_threads);
 }
 
 TEST(SignalsTest, WritingToAClosedPipeIsNoDeath) {

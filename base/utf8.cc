@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <cstdint>
+#include <cstring>
+
 #include "absl/strings/str_format.h"
 
 namespace evenstep {
@@ -55,17 +58,30 @@ std::string ToValidUtf8(absl::string_view bytes) {
   return out;
 }
 
-absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
+size_t FirstInvalidUtf8(absl::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const size_t size = ValidLength(text.substr(at));
-    if (size == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: byte %d is 0x%02x, which is not UTF-8", what,
-                          at + 1, static_cast<unsigned char>(text[at])));
+    // Eight bytes of ASCII at once, for most text is.
+    uint64_t word = 0;
+    if (text.size() - at >= sizeof(word)) {
+      std::memcpy(&word, text.data() + at, sizeof(word));
+      if ((word & 0x8080808080808080) == 0) {
+        at += sizeof(word);
+        continue;
+      }
     }
+    const size_t size = ValidLength(text.substr(at));
+    if (size == 0) return at;
     at += size;
   }
-  return absl::OkStatus();
+  return absl::string_view::npos;
+}
+
+absl::Status CheckUtf8(absl::string_view what, absl::string_view text) {
+  const size_t at = FirstInvalidUtf8(text);
+  if (at == absl::string_view::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: byte %d is 0x%02x, which is not UTF-8", what, at + 1,
+                      static_cast<unsigned char>(text[at])));
 }
 
 absl::string_view Utf8Prefix(absl::string_view text, size_t max_bytes) {

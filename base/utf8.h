@@ -16,6 +16,9 @@ namespace evenstep {
 // Every byte that is not part of valid UTF-8 becomes '?'.
 std::string ToValidUtf8(absl::string_view bytes);
 
+// Where the first byte stands that is not part of valid UTF-8; npos: nowhere.
+size_t FirstInvalidUtf8(absl::string_view text);
+
 // INVALID_ARGUMENT with `what` and the first bad byte.
 absl::Status CheckUtf8(absl::string_view what, absl::string_view text);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/foreign_file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -128,10 +129,10 @@ class TreeBuilder : public YAML::EventHandler {
     }
     for (const YamlEntry& entry : parent.node.entries) {
       if (entry.key == node.scalar) {
-        throw RuleBreak(node.line,
-                        absl::StrCat("key '", node.scalar,
-                                     "' stands here twice (first on line ",
-                                     entry.line, ")"));
+        throw RuleBreak(
+            node.line,
+            absl::StrCat("key '", node.scalar,
+                         "' appears twice (first on line ", entry.line, ")"));
       }
     }
     parent.entry.key = std::move(node.scalar);
@@ -155,11 +156,50 @@ YamlNode ParseOrThrow(absl::string_view text) {
   return builder.Take();
 }
 
+// The first line that is indented with a tab, from 1; 0: none.
+int LineWithTab(absl::string_view text) {
+  int line_number = 1;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const size_t word = line.find_first_not_of(" \t");
+    if (absl::StrContains(line.substr(0, word), '\t')) return line_number;
+    ++line_number;
+  }
+  return 0;
+}
+
+// What yaml-cpp says of common slips, for people who have not read the grammar.
+std::string InOtherWords(const std::string& message) {
+  static constexpr std::pair<const char*, const char*> kWords[] = {
+      {"end of map flow not found", "a '{' has no '}' that closes it"},
+      {"end of sequence flow not found", "a '[' has no ']' that closes it"},
+      {"illegal map value",
+       "a ':' is not expected here; is the indentation of the lines before it "
+       "right, and is text that has a ':' in quotes?"},
+      {"end of map not found",
+       "this line is no 'key: value' of its map; is its "
+       "indentation right, and is there a space behind the ':'?"}};
+  for (const auto& [theirs, ours] : kWords) {
+    if (message == theirs) return ours;
+  }
+  return message;
+}
+
 absl::Status CheckLines(absl::string_view text, absl::string_view name) {
   int line_number = 1;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     const absl::Status valid = CheckUtf8("the line", line);
-    if (!valid.ok()) return YamlError(name, line_number, valid.message());
+    if (!valid.ok()) {
+      return YamlError(
+          name, line_number,
+          absl::StrCat(valid.message(), "; save the file as UTF-8"));
+    }
+    const size_t nul = line.find('\0');
+    if (nul != absl::string_view::npos) {
+      return YamlError(name, line_number,
+                       absl::StrCat("byte ", nul + 1,
+                                    " of the line is NUL; is this a text "
+                                    "file?"));
+    }
     ++line_number;
   }
   return absl::OkStatus();
@@ -179,13 +219,24 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": ", text.size(), " bytes; at most ", kMaxBytes));
   }
+  const std::string foreign =
+      DescribeForeignFile(text.substr(0, kForeignFileBytes));
+  if (!foreign.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": it is ", foreign));
+  }
   EVENSTEP_RETURN_IF_ERROR(CheckLines(text, name));
   try {
     return ParseOrThrow(text);
   } catch (const RuleBreak& error) {
     return YamlError(name, error.line, error.sentence);
   } catch (const YAML::Exception& error) {
-    return YamlError(name, std::max(error.mark.line + 1, 1), error.msg);
+    const int tab_line = LineWithTab(text);
+    if (tab_line > 0) {
+      return YamlError(name, tab_line,
+                       "a tab indents this line; YAML takes spaces alone");
+    }
+    return YamlError(name, std::max(error.mark.line + 1, 1),
+                     InOtherWords(error.msg));
   } catch (const std::exception& error) {
     return YamlError(name, 1, error.what());
   }

@@ -32,7 +32,8 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// INVALID_ARGUMENT with "NAME:LINE: sentence". An empty file is kNull.
+// INVALID_ARGUMENT with "NAME:LINE: sentence", or with what the file is if it
+// is of another format (base/foreign_file.h). An empty file is kNull.
 absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
                                    absl::string_view name);
 

@@ -80,6 +80,9 @@ void FillProgress(const v1::Job& proto, Job* job) {
   if (proto.has_data()) job->data = FromProto(proto.data());
   if (proto.has_costs()) job->costs = ToCosts(proto.costs());
   job->weights_path = proto.weights_path();
+  job->weights_node = proto.weights_node();
+  job->weights_steps = proto.weights_steps();
+  job->weights_note = proto.weights_note();
   job->emulated_link = proto.emulated_link();
 }
 
@@ -181,12 +184,20 @@ DataSummary FromProto(const v1::DataSummary& proto) {
   data.num_truncated = proto.num_truncated();
   data.longest_tokens = proto.longest();
   data.total_tokens = proto.total_tokens();
+  data.warnings.assign(proto.warnings().begin(), proto.warnings().end());
   data.evaluation_samples = proto.evaluation_samples();
   data.evaluation_tokens = proto.evaluation_tokens();
   data.evaluation_too_long = proto.evaluation_too_long();
   data.evaluation_bad = proto.evaluation_bad();
   data.evaluation_truncated = proto.evaluation_truncated();
   data.evaluation_untrained = proto.evaluation_untrained();
+  data.indexed_bytes = proto.indexed_bytes();
+  data.bytes_to_index = proto.bytes_to_index();
+  data.largest_token = proto.largest_token();
+  data.num_hidden_files = proto.num_hidden_files();
+  data.num_own_files = proto.num_own_files();
+  data.num_tool_files = proto.num_tool_files();
+  data.num_links = proto.num_links();
   return data;
 }
 

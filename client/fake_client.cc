@@ -126,10 +126,14 @@ absl::StatusOr<JobPage> FakeClient::List(const ListOptions& options) {
   size_t index = 0;
   for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
     const Job& job = entries_.at(*id).job;
-    if (!Matches(options.states, job.state) || index++ < skip) continue;
+    if (!Matches(options.states, job.state)) continue;
+    ++page.num_jobs;
+    if (index++ < skip) continue;
     if (page.jobs.size() == static_cast<size_t>(options.page_size)) {
-      page.next_page_token = absl::StrCat(index - 1);
-      break;
+      if (page.next_page_token.empty()) {
+        page.next_page_token = absl::StrCat(index - 1);
+      }
+      continue;
     }
     page.jobs.push_back(job);
     page.jobs.back().recent_steps.clear();

@@ -20,13 +20,29 @@
 namespace evenstep::client {
 namespace {
 
+// gRPC's sentences of common causes in other words; others as they are.
+std::string CauseOf(absl::string_view sentence) {
+  if (absl::StrContains(sentence, "Connection refused")) {
+    return "nothing listens there (connection refused); is it running, and is "
+           "this its --listen address?";
+  }
+  if (absl::StrContains(sentence, "Failed parsing HTTP/2")) {
+    return "another program listens there: it does not speak gRPC";
+  }
+  if (absl::StrContains(sentence, "DNS resolution failed")) {
+    return "no address is known for this host (DNS)";
+  }
+  return std::string(sentence);
+}
+
 // Says whom we could not reach: gRPC's own sentence names a socket error only.
 absl::Status Explain(const absl::Status& status, const std::string& address) {
   if (!absl::IsUnavailable(status) || !rpc::ReasonOf(status).empty()) {
     return status;
   }
   return absl::UnavailableError(absl::StrCat("cannot reach the coordinator at ",
-                                             address, ": ", status.message()));
+                                             address, ": ",
+                                             CauseOf(status.message())));
 }
 
 constexpr char kNeverSent[] = "evenstep.client/never-sent";
@@ -87,7 +103,7 @@ absl::Status GrpcClient::Unary(const Call& call) const {
     bounds.stop = options_.stop;
     bounds.deadline = absl::Now() + options_.call_timeout;
     CallContext context(bounds);
-    const absl::Status status =
+    absl::Status status =
         Explain(rpc::FromGrpc(call(context.get())), options_.coordinator);
     if (status.ok()) return status;
     EVENSTEP_RETURN_IF_ERROR(retry.WaitBeforeNextTry(status));
@@ -102,7 +118,7 @@ absl::StatusOr<SubmitResult> GrpcClient::Submit(const SubmitOptions& options) {
   v1::SubmitResponse response;
   bool sent = false;
   absl::Status status = Unary([&](grpc::ClientContext* context) {
-    const grpc::Status answer = stub_->Submit(context, request, &response);
+    grpc::Status answer = stub_->Submit(context, request, &response);
     sent = sent || !WasRefused(answer);
     return answer;
   });
@@ -136,6 +152,7 @@ absl::StatusOr<JobPage> GrpcClient::List(const ListOptions& options) {
     page.jobs.push_back(FromProto(job));
   }
   page.next_page_token = response.next_page_token();
+  page.num_jobs = response.num_jobs();
   return page;
 }
 
@@ -263,7 +280,7 @@ absl::StatusOr<std::string> GrpcClient::ServerVersion() {
   request.set_page_size(1);
   EVENSTEP_RETURN_IF_ERROR(Unary([&](grpc::ClientContext* context) {
     v1::ListResponse response;
-    const grpc::Status status = stub_->List(context, request, &response);
+    grpc::Status status = stub_->List(context, request, &response);
     const auto& metadata = context->GetServerInitialMetadata();
     const auto found = metadata.find(rpc::kVersionMetadata);
     if (status.ok() && found != metadata.end()) {

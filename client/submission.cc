@@ -14,6 +14,7 @@ absl::StatusOr<Submission> MakeSubmission(const SubmitOptions& options) {
   parse.name = options.file_name;
   parse.base_dir = options.base_dir;
   parse.overrides = options.overrides;
+  parse.override_names = options.override_names;
   EVENSTEP_ASSIGN_OR_RETURN(jobspec::JobSpec spec,
                             jobspec::ParseJobFile(options.job_file, parse));
   std::string id =

@@ -53,6 +53,11 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
   table.Add("reconnect-budget", "EVENSTEP_RECONNECT_BUDGET",
             &options.times.reconnect_budget,
             "how long trainers go on without a coordinator");
+  table.Add("step-deadline", "EVENSTEP_STEP_DEADLINE",
+            &options.times.step_deadline,
+            "a running job fails when no report of its ranks and no plan has "
+            "come for this long; longer than any step, evaluation and writing "
+            "of weights; 0s: never");
   table.Add("planner-threads", "EVENSTEP_PLANNER_THREADS",
             &server.planner_threads, "threads that plan steps");
   table.Add("retained-jobs", "EVENSTEP_RETAINED_JOBS", &options.retained_jobs,

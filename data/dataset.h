@@ -7,6 +7,7 @@
 // start. Thread-compatible; reads are const.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,17 @@
 
 namespace evenstep::data {
 
+// How far indexing is.
+struct IndexProgress {
+  int64_t bytes_done = 0;
+  int64_t bytes_total = 0;
+  // Another process indexes the same data; this one waits for its result.
+  bool waiting = false;
+};
+// Called while data is indexed, about once per MiB; an index that is used again
+// makes no call. An error ends the work and is returned by OpenDataset.
+using IndexProgressFunction = std::function<absl::Status(const IndexProgress&)>;
+
 enum class OnTooLong { kFail, kTruncate, kSkip };
 enum class OnBadSample { kFail, kSkip };
 
@@ -25,15 +37,26 @@ struct DatasetOptions {
   std::string source;     // one of data/source_kind.h, such as "text:PATH"
   std::string tokenizer;  // of text: a SentencePiece model; empty: bytes
   int64_t max_length = 0;
+  // Token ids of a source that has its own are below this; 0: any.
+  int64_t vocab = 0;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
   // Of latents: the side of a patch in latent pixels, and the channels that a
   // latent must have.
   int patch = 1;
   int channels = 0;
-  // Folder for the index; empty: beside the data, or, where that cannot be
-  // written, under $XDG_CACHE_HOME or ~/.cache.
+  // Folder for the index; empty: as index_cache.h says.
   std::string cache_dir;
+  IndexProgressFunction progress;
+};
+
+// Entries below a folder of files that are no data. A folder counts once,
+// whatever it holds.
+struct LeftOut {
+  int64_t hidden = 0;  // their names begin with a dot
+  int64_t own = 0;     // results of earlier runs
+  int64_t tools = 0;   // kept by tools, or files of a model
+  int64_t links = 0;   // not followed
 };
 
 // What indexing found. Counts are documents.
@@ -44,7 +67,9 @@ struct DatasetSummary {
   int64_t num_truncated = 0;
   int64_t longest = 0;  // tokens
   int64_t total_tokens = 0;
-  uint64_t content_key = 0;  // names, sizes, content and settings
+  int64_t largest_token = -1;  // -1: none, or not above the source's vocabulary
+  uint64_t content_key = 0;    // names, sizes, content and settings
+  LeftOut left_out;
 };
 
 // One sample. Of text: tokens, where targets[i] is the token after tokens[i],
@@ -80,7 +105,8 @@ class Dataset {
   }
   // Tokens are below this; 0: only reading a document shows.
   virtual int64_t Vocab() const { return kByteVocab; }
-  // DATA_LOSS naming the file when it changed or vanished since indexing.
+  // DATA_LOSS naming the document when its bytes changed or vanished since
+  // indexing.
   virtual absl::StatusOr<SampleTokens> Read(int64_t document) const = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "data/safetensors.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,10 +11,14 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
+#include "base/atomic_file_writer.h"
+#include "base/foreign_file.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "nlohmann/json.hpp"
 
 namespace evenstep::data {
@@ -23,6 +28,9 @@ using Json = nlohmann::json;
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 8;
+// How much is written before the disk has to have it, so that progress is that
+// of the disk.
+constexpr size_t kSyncedBytes = 16 << 20;
 constexpr char kMetadataKey[] = "__metadata__";
 
 // Bytes of one element; 0 for an unknown type.
@@ -161,8 +169,12 @@ absl::Status ParseMetadata(const Json& json, SafetensorsMetadata* metadata) {
 
 absl::Status ParseHeader(absl::string_view text, SafetensorsMetadata* metadata,
                          std::vector<Entry>* entries) {
-  const Json header = Json::parse(text.begin(), text.end(), nullptr,
-                                  /*allow_exceptions=*/false);
+  const absl::StatusOr<Json> parsed = ParseStrictJson(text);
+  if (!parsed.ok()) {
+    return absl::DataLossError(
+        absl::StrCat("its header: ", parsed.status().message()));
+  }
+  const Json& header = *parsed;
   if (!header.is_object()) {
     return absl::DataLossError("the header is no JSON object");
   }
@@ -181,57 +193,90 @@ absl::Status ParseHeader(absl::string_view text, SafetensorsMetadata* metadata,
   return absl::OkStatus();
 }
 
+constexpr char kCutShort[] = "the file is cut short; copy or download it again";
+
 // Tensors must cover the data exactly, in order, each with the bytes of its
 // shape.
 absl::Status CheckPlaces(uint64_t data_bytes,
                          const std::vector<Entry>& entries) {
   uint64_t expected_begin = 0;
   for (const Entry& entry : entries) {
+    if (ElementBytes(entry.tensor.dtype) == 0) {
+      return absl::DataLossError(
+          absl::StrCat(Describe(entry.tensor),
+                       " is of an unknown type; known: F64, F32, F16, BF16, "
+                       "I64, I32, I8, U8, BOOL"));
+    }
     const int64_t bytes = ExpectedBytes(entry.tensor);
     if (bytes < 0) {
       return absl::DataLossError(absl::StrCat(
-          Describe(entry.tensor), " has an unknown type or an absurd shape"));
+          Describe(entry.tensor), " has more bytes than 63 bits can count"));
     }
     if (entry.begin != expected_begin || entry.end < entry.begin ||
-        entry.end - entry.begin != static_cast<uint64_t>(bytes) ||
-        entry.end > data_bytes) {
-      return absl::DataLossError(absl::StrCat(
-          Describe(entry.tensor), " stands at [", entry.begin, ", ", entry.end,
-          "), expected ", bytes, " bytes from ", expected_begin, " within the ",
-          data_bytes, " bytes of data"));
+        entry.end - entry.begin != static_cast<uint64_t>(bytes)) {
+      return absl::DataLossError(
+          absl::StrCat(Describe(entry.tensor), " is at bytes ", entry.begin,
+                       " to ", entry.end, " of the data; expected ", bytes,
+                       " bytes from ", expected_begin));
     }
     expected_begin = entry.end;
   }
-  if (expected_begin != data_bytes) {
-    return absl::DataLossError(absl::StrCat("tensors take ", expected_begin,
-                                            " bytes, the file has ", data_bytes,
-                                            " bytes of data"));
-  }
-  return absl::OkStatus();
+  if (expected_begin == data_bytes) return absl::OkStatus();
+  const std::string sizes =
+      absl::StrCat("its tensors take ", expected_begin, " bytes, the file has ",
+                   data_bytes, " bytes of data");
+  if (data_bytes > expected_begin) return absl::DataLossError(sizes);
+  return absl::DataLossError(absl::StrCat(sizes, ": ", kCutShort));
 }
 
-// Bytes of the header, after those of its length.
+// What bytes are that are no safetensors file: a sentence to put behind a
+// reason, or nothing.
+std::string ForeignText(absl::string_view head) {
+  const std::string foreign = DescribeForeignFile(head);
+  if (foreign.empty() || absl::StrContains(foreign, "safetensors")) return "";
+  const bool is_model = absl::StrContains(foreign, "PyTorch") ||
+                        absl::StrContains(foreign, "pickle") ||
+                        absl::StrContains(foreign, "GGUF");
+  return absl::StrCat("it is no safetensors file but ", foreign,
+                      is_model
+                          ? "; load it where it is from, and save it with "
+                            "save_pretrained(FOLDER, safe_serialization=True)"
+                          : "");
+}
+
+// Bytes of the header, after those of its length. `head`: the file's first
+// bytes, kForeignFileBytes of them if it has so many.
 absl::StatusOr<uint64_t> HeaderBytes(absl::string_view head,
                                      uint64_t file_bytes) {
+  if (head.empty()) return absl::DataLossError("the file is empty");
   if (head.size() < kLengthBytes) {
     return absl::DataLossError(absl::StrCat("only ", head.size(),
                                             " bytes, the header's length "
                                             "alone takes ",
-                                            kLengthBytes));
+                                            kLengthBytes, ": ", kCutShort));
   }
   const uint64_t header_bytes = FromLittleEndian(head);
   if (header_bytes <= static_cast<uint64_t>(kMaxSafetensorsHeaderBytes) &&
       header_bytes <= file_bytes - kLengthBytes) {
     return header_bytes;
   }
-  return absl::DataLossError(absl::StrCat(
-      "a header of ", header_bytes, " bytes in a file of ", file_bytes,
-      "; at most ", kMaxSafetensorsHeaderBytes, " are read"));
+  const std::string foreign = ForeignText(head);
+  if (!foreign.empty()) return absl::DataLossError(foreign);
+  const std::string sizes = absl::StrCat("a header of ", header_bytes,
+                                         " bytes in a file of ", file_bytes);
+  if (header_bytes <= static_cast<uint64_t>(kMaxSafetensorsHeaderBytes)) {
+    return absl::DataLossError(absl::StrCat(sizes, ": ", kCutShort));
+  }
+  return absl::DataLossError(absl::StrCat(sizes, "; at most ",
+                                          kMaxSafetensorsHeaderBytes,
+                                          " are read: it is no safetensors "
+                                          "file"));
 }
 
 absl::Status ParseInto(absl::string_view bytes, SafetensorsFile* file) {
-  EVENSTEP_ASSIGN_OR_RETURN(const uint64_t header_bytes,
-                            HeaderBytes(bytes, bytes.size()));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      const uint64_t header_bytes,
+      HeaderBytes(bytes.substr(0, kForeignFileBytes), bytes.size()));
   std::vector<Entry> entries;
   EVENSTEP_RETURN_IF_ERROR(ParseHeader(bytes.substr(kLengthBytes, header_bytes),
                                        &file->metadata, &entries));
@@ -252,11 +297,29 @@ std::string ReadBytes(std::ifstream* in, uint64_t count) {
   return bytes;
 }
 
+// A file that can be read; `path` names it in the sentence.
+absl::StatusOr<std::ifstream> OpenFile(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return absl::NotFoundError(absl::StrCat(path, ": there is no such file"));
+  }
+  if (status.type() == std::filesystem::file_type::directory) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": a folder, where a safetensors file is wanted"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (in) return in;
+  return ErrnoStatus(errno, "cannot open", path);
+}
+
 absl::StatusOr<SafetensorsHeader> ParsePlaces(std::ifstream* in,
                                               uint64_t file_bytes) {
   EVENSTEP_ASSIGN_OR_RETURN(
       const uint64_t header_bytes,
-      HeaderBytes(ReadBytes(in, kLengthBytes), file_bytes));
+      HeaderBytes(ReadBytes(in, kForeignFileBytes), file_bytes));
+  in->clear();  // of a file that is shorter than that
+  in->seekg(kLengthBytes);
   SafetensorsHeader header;
   std::vector<Entry> entries;
   EVENSTEP_RETURN_IF_ERROR(
@@ -289,24 +352,10 @@ const TensorPlace* SafetensorsHeader::Find(absl::string_view name) const {
   return nullptr;
 }
 
-absl::StatusOr<std::string> SafetensorsFileOf(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return path;
-  std::string file = absl::StrCat(path, "/", kWeightsName);
-  const std::string index = absl::StrCat(file, ".index.json");
-  if (!std::filesystem::exists(file, error) &&
-      std::filesystem::exists(index, error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(index,
-                     ": the weights are in several files; save them as "
-                     "one, with a larger max_shard_size"));
-  }
-  return file;
-}
-
 absl::Status WriteSafetensors(const std::string& path,
                               std::vector<TensorBytes> tensors,
-                              const SafetensorsMetadata& metadata) {
+                              const SafetensorsMetadata& metadata,
+                              const WriteProgress& on_written) {
   EVENSTEP_RETURN_IF_ERROR(CheckForWriting(tensors));
   // Wide types first keeps every tensor aligned to its element.
   std::stable_sort(tensors.begin(), tensors.end(),
@@ -314,11 +363,24 @@ absl::Status WriteSafetensors(const std::string& path,
                      return ElementBytes(a.dtype) > ElementBytes(b.dtype);
                    });
   const std::string header = MakeHeader(tensors, metadata);
-  std::string content = LittleEndian(header.size()) + header;
+  EVENSTEP_ASSIGN_OR_RETURN(AtomicFileWriter writer,
+                            AtomicFileWriter::Open(path));
+  EVENSTEP_RETURN_IF_ERROR(writer.Append(LittleEndian(header.size()) + header));
+  size_t written = kLengthBytes + header.size();
+  size_t synced = written;
+  if (on_written) on_written(static_cast<int64_t>(written));
   for (const TensorBytes& tensor : tensors) {
-    absl::StrAppend(&content, tensor.bytes);
+    for (size_t at = 0; at < tensor.bytes.size(); at += kSyncedBytes) {
+      const absl::string_view part = tensor.bytes.substr(at, kSyncedBytes);
+      EVENSTEP_RETURN_IF_ERROR(writer.Append(part));
+      written += part.size();
+      if (written - synced < kSyncedBytes) continue;
+      EVENSTEP_RETURN_IF_ERROR(writer.Sync());
+      synced = written;
+      if (on_written) on_written(static_cast<int64_t>(written));
+    }
   }
-  return WriteFileAtomically(path, content);
+  return writer.Commit();
 }
 
 absl::StatusOr<SafetensorsFile> ParseSafetensors(std::string bytes,
@@ -331,8 +393,7 @@ absl::StatusOr<SafetensorsFile> ParseSafetensors(std::string bytes,
 }
 
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  EVENSTEP_ASSIGN_OR_RETURN(std::ifstream in, OpenFile(path));
   std::string bytes((std::istreambuf_iterator<char>(in)),
                     std::istreambuf_iterator<char>());
   if (in.bad()) return absl::DataLossError(absl::StrCat("cannot read ", path));
@@ -341,8 +402,8 @@ absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
 
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(
     const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  EVENSTEP_ASSIGN_OR_RETURN(std::ifstream in, OpenFile(path));
+  in.seekg(0, std::ios::end);
   const auto file_bytes = static_cast<uint64_t>(in.tellg());
   in.seekg(0);
   auto header = ParsePlaces(&in, file_bytes);

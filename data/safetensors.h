@@ -10,6 +10,7 @@
 //   WriteSafetensors(path, {{"w", "F32", {2, 3}, bytes}}, {{"step", "7"}});
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,22 +59,20 @@ struct SafetensorsHeader {
   const TensorPlace* Find(absl::string_view name) const;
 };
 
-// What trained weights are called in their folder.
-inline constexpr char kWeightsName[] = "model.safetensors";
+// Called while a file is written, first with the bytes of its header, then
+// with what has reached the disk.
+using WriteProgress = std::function<void(int64_t bytes)>;
 
-// The file of `path`: itself, or of a folder its model.safetensors, whether
-// there is one or not. FAILED_PRECONDITION: the folder holds weights in several
-// files.
-absl::StatusOr<std::string> SafetensorsFileOf(const std::string& path);
-
-// Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of one
-// name, an unknown dtype, or bytes that do not fit the shape.
+// Whole or absent (base/atomic_file_writer.h). INVALID_ARGUMENT: two tensors of
+// one name, an unknown dtype, or bytes that do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path,
                               std::vector<TensorBytes> tensors,
-                              const SafetensorsMetadata& metadata);
+                              const SafetensorsMetadata& metadata,
+                              const WriteProgress& on_written = nullptr);
 
-// NOT_FOUND: no such file. DATA_LOSS: not a whole safetensors file; the
-// sentence says what is wrong, with the numbers.
+// NOT_FOUND: no such file. FAILED_PRECONDITION: a folder. DATA_LOSS: not a
+// whole safetensors file; the sentence says what is wrong, with the numbers, or
+// what else it is.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
 // The header alone, of a file of any size. The same errors.
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(

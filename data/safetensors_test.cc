@@ -79,6 +79,23 @@ TEST_F(SafetensorsTest, NoTemporaryFileStays) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
+// Tensors of 12 MiB: it is the second and the fourth that make a sync due.
+TEST_F(SafetensorsTest, ProgressIsToldAsBytesReachTheDisk) {
+  const std::string bytes(12 << 20, 'x');
+  std::vector<TensorBytes> tensors;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    tensors.push_back({name, "U8", {12 << 20}, bytes});
+  }
+  std::vector<int64_t> told;
+  ASSERT_TRUE(WriteSafetensors(path_, tensors, {}, [&](int64_t written) {
+                told.push_back(written);
+              }).ok());
+  const auto header =
+      static_cast<int64_t>(fs::file_size(path_)) - 5 * int64_t{12 << 20};
+  EXPECT_THAT(told, ::testing::ElementsAre(header, header + (24 << 20),
+                                           header + (48 << 20)));
+}
+
 TEST_F(SafetensorsTest, AFileCutAnywhereIsNamedAsCorrupt) {
   const std::string bytes = GoodBytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -133,6 +150,50 @@ TEST_F(SafetensorsTest, MalformedHeadersAreRefused) {
         ParseSafetensors(WithHeader(header, "1234"), "f").status()))
         << header;
   }
+}
+
+TEST_F(SafetensorsTest, EachCauseHasItsSentence) {
+  const std::string entry =
+      R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "f: the file is empty"},
+      {"abc", "f: only 3 bytes"},
+      {WithHeader("{" + entry + "}" + std::string(1, '\0') + "{}", "1234"),
+       "f: its header: line 1, column 55: a NUL byte, with 2 more bytes "
+       "after it"},
+      {WithHeader("{" + entry + "," + entry + "}", "1234"),
+       "f: its header: an object has the key 'a' twice"},
+      {WithHeader("{" + entry + "} {}", "1234"),
+       "more text follows after the end of the value"},
+      {WithHeader("{" + entry + "}", "12"),
+       "f: its tensors take 4 bytes, the file has 2 bytes of data: the file is "
+       "cut short"},
+      {WithHeader("{" + entry + "}", "12345"),
+       "its tensors take 4 bytes, the file has 5 bytes of data"},
+      {WithHeader("{" + entry + "}", "1234").substr(0, 20),
+       "a header of 54 bytes in a file of 20: the file is cut short"},
+      {"version https://git-lfs.github.com/spec/v1\n",
+       "f: it is no safetensors file but a Git LFS pointer"},
+      {std::string("PK\x03\x04\0\0\x08\x08\0\0\0", 11),
+       "f: it is no safetensors file but a zip archive, as PyTorch's"},
+      {std::string("GGUF\x03\0\0\0\0\0\0", 11), "but a GGUF file"}};
+  for (const auto& [bytes, sentence] : cases) {
+    const absl::Status status = ParseSafetensors(bytes, "f").status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(sentence));
+    std::ofstream(path_, std::ios::binary) << bytes;
+    EXPECT_THAT(ReadSafetensorsHeader(path_).status().ToString(),
+                HasSubstr(std::string(sentence).substr(
+                    sentence[0] == 'f' && sentence[1] == ':' ? 3 : 0)));
+  }
+}
+
+TEST_F(SafetensorsTest, NoFileAndAFolderAreNamed) {
+  EXPECT_THAT(ReadSafetensorsHeader(folder_ + "/no").status().ToString(),
+              HasSubstr("/no: there is no such file"));
+  const absl::Status folder = ReadSafetensorsHeader(folder_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(folder)) << folder;
+  EXPECT_THAT(folder.ToString(), HasSubstr("a folder, where a safetensors"));
 }
 
 TEST_F(SafetensorsTest, OverlapsAreRefused) {

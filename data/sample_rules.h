@@ -1,12 +1,15 @@
 #ifndef EVENSTEP_DATA_SAMPLE_RULES_H_
 #define EVENSTEP_DATA_SAMPLE_RULES_H_
 
-// What a job does about samples that are bad or too long, while its data is
-// indexed: counts them, names the first ones, and says in the end whether the
-// job may go on. Used by whoever builds an index. Not thread-safe.
+// What a job does about samples that are bad or too long, when its data is
+// opened: counts them, names the first ones, and says in the end whether the
+// job may run. Used by data/index/selection.h. Not thread-safe.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,14 +17,25 @@
 
 namespace evenstep::data {
 
+// So many are named of the samples that are bad for every job, of those that
+// are bad for this one, and of those that are too long; the rest are counted.
+inline constexpr size_t kMostNamedSamples = 5;
+
 class SampleRules {
  public:
-  // `options` outlives the rules.
-  explicit SampleRules(const DatasetOptions& options) : options_(options) {}
+  // `options` outlives the rules. `num_bad` were bad before, of which `notes`
+  // names the first ones.
+  SampleRules(const DatasetOptions& options, int64_t num_bad,
+              std::vector<std::string> notes)
+      : options_(options),
+        num_bad_(num_bad),
+        most_notes_(notes.size() + kMostNamedSamples),
+        notes_(std::move(notes)) {}
 
   void AddBad(const std::string& name, const std::string& reason);
-  // Of more than max_length tokens. Under `truncate` it is kept, and counted.
-  void AddTooLong(const std::string& name, int64_t tokens);
+  // A sample of more than max_length tokens. Under `truncate` it is kept, and
+  // counted. `name` is called for those that are named.
+  void AddTooLong(int64_t tokens, const std::function<std::string()>& name);
 
   // FAILED_PRECONDITION: a sample broke a rule whose setting is `fail`, with
   // the first ones by name; or none is left.
@@ -35,23 +49,20 @@ class SampleRules {
 
  private:
   const DatasetOptions& options_;
-  int64_t num_bad_ = 0;
+  int64_t num_bad_;
+  const size_t most_notes_;
   int64_t num_too_long_ = 0;
   int64_t num_truncated_ = 0;
   std::vector<std::string> notes_;
   std::vector<std::string> too_long_;
 };
 
-// FAILED_PRECONDITION: no sample of a source is left; names the first of those
-// that are bad.
-absl::Status NoSampleLeft(const DatasetOptions& options, int64_t num_bad,
-                          int64_t num_too_long,
-                          const std::vector<std::string>& notes);
+// "3 hidden entries, 2 links that are not followed"; empty: none.
+std::string DescribeLeftOut(const LeftOut& left_out);
 
 // Says in the log what was indexed, and each bad sample that is noted.
-// `num_links` were left out.
 void LogIndexed(const DatasetOptions& options, size_t num_files,
-                int64_t num_links, const DatasetSummary& summary,
+                const LeftOut& left_out, const DatasetSummary& summary,
                 const std::vector<std::string>& notes);
 
 }  // namespace evenstep::data

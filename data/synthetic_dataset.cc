@@ -1,6 +1,7 @@
 #include "data/synthetic_dataset.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,13 +10,16 @@
 #include "absl/strings/str_split.h"
 #include "base/atomic_file.h"
 #include "base/counter_random.h"
+#include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "data/index/build_index.h"
 #include "data/index/indexed_file.h"
+#include "data/index/length_index.h"
+#include "data/index/selection.h"
 #include "data/length_law.h"
 #include "data/length_list.h"
-#include "data/text/tokenizer.h"
+#include "data/text/text_document.h"
 
 namespace evenstep::data {
 namespace {
@@ -77,23 +81,23 @@ absl::StatusOr<std::vector<LengthDraw>> Draw(const Spec& spec) {
       absl::StrCat(spec.law, ", ", lengths.status().message()));
 }
 
-// The rules of the job are those of any other source; there is just no file.
+std::string NameOf(int64_t number) { return absl::StrCat("document ", number); }
+
+// As of any other source; there is just no file, and nothing is kept.
 absl::StatusOr<LengthIndex> MakeIndex(const std::vector<LengthDraw>& lengths,
-                                      const DatasetOptions& options,
                                       const Spec& spec) {
-  IndexBuilder builder(options, /*tokenizer_key=*/spec.seed);
+  IndexBuilder builder(/*tokenizer_key=*/spec.seed);
   ListedFile file;
   file.name = spec.law;
   for (const LengthDraw& draw : lengths) file.bytes += draw.length;
   builder.AddFile(file);
-  IndexedDocument place;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    const int64_t length = lengths[i].length;
-    place.number = static_cast<int64_t>(i) + 1;
-    place.bytes = length;
-    builder.AddDocument(absl::StrCat("document ", place.number), place,
-                        {length, std::min(length, options.max_length) - 1});
-    place.offset += length;
+  IndexedDocument row;
+  for (const LengthDraw& draw : lengths) {
+    ++row.number;
+    row.bytes = row.num_tokens = draw.length;
+    row.num_trained = draw.length - 1;
+    builder.AddDocument(NameOf(row.number), row);
+    row.offset += draw.length;
   }
   EVENSTEP_ASSIGN_OR_RETURN(std::string bytes,
                             std::move(builder).Finish(/*listing_key=*/0));
@@ -102,39 +106,40 @@ absl::StatusOr<LengthIndex> MakeIndex(const std::vector<LengthDraw>& lengths,
 
 class SyntheticDataset : public Dataset {
  public:
-  SyntheticDataset(LengthIndex index, uint64_t seed)
-      : index_(std::move(index)),
-        summary_(index_.summary()),
+  SyntheticDataset(Selection selection, uint64_t seed)
+      : selection_(std::move(selection)),
         random_(CounterRandom(seed).Stream(kContentStream)) {}
 
-  const DatasetSummary& summary() const override { return summary_; }
+  const DatasetSummary& summary() const override {
+    return selection_.summary();
+  }
   int64_t Length(int64_t document) const override {
-    return index_.document(document).length;
+    return selection_.Length(document);
   }
   int64_t TrainedTokens(int64_t document) const override {
-    return index_.document(document).num_trained;
+    return selection_.TrainedTokens(document);
   }
   std::string Name(int64_t document) const override {
-    return absl::StrCat("synthetic document ",
-                        index_.document(document).number);
+    return absl::StrCat("synthetic ",
+                        NameOf(selection_.document(document).number));
   }
 
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
-    EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary_.num_samples));
-    const IndexedDocument& row = index_.document(document);
+    EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary().num_samples));
+    const IndexedDocument& row = selection_.document(document);
+    const int64_t length = Length(document);
     const uint64_t start = random_.Bits(row.number, 0) % 256;
     const uint64_t stride = 1 + random_.Bits(row.number, 1) % 7;
-    std::vector<int32_t> tokens(row.length);
-    for (int64_t i = 0; i < row.length; ++i) {
+    std::vector<int32_t> tokens(length);
+    for (int64_t i = 0; i < length; ++i) {
       tokens[i] = static_cast<int32_t>((start + stride * i) % 256);
     }
-    if (row.length == row.num_tokens) tokens.back() = kEndToken;
+    if (length == row.num_tokens) tokens.back() = kEndToken;
     return TrainAll(std::move(tokens));
   }
 
  private:
-  const LengthIndex index_;
-  const DatasetSummary summary_;
+  const Selection selection_;
   const CounterRandom random_;
 };
 
@@ -144,15 +149,28 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSyntheticDataset(
     const DatasetOptions& options, absl::string_view text) {
   EVENSTEP_ASSIGN_OR_RETURN(const Spec spec, ParseSpec(text));
   EVENSTEP_ASSIGN_OR_RETURN(const std::vector<LengthDraw> lengths, Draw(spec));
-  EVENSTEP_ASSIGN_OR_RETURN(LengthIndex index,
-                            MakeIndex(lengths, options, spec));
-  return std::make_unique<SyntheticDataset>(std::move(index), spec.seed);
+  EVENSTEP_ASSIGN_OR_RETURN(LengthIndex index, MakeIndex(lengths, spec));
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Selection selection,
+      Selection::Make(std::move(index), options,
+                      {.name =
+                           [](const LengthIndex& documents, int64_t row) {
+                             return NameOf(documents.document(row).number);
+                           },
+                       .judge = JudgeTokens(options, /*vocab=*/0)}));
+  return std::make_unique<SyntheticDataset>(std::move(selection), spec.seed);
 }
 
 absl::Status LookForSynthetic(absl::string_view text) {
   EVENSTEP_ASSIGN_OR_RETURN(const Spec spec, ParseSpec(text));
   if (!IsSyntheticPath(spec.law)) return ParseLengthLaw(spec.law).status();
-  return ReadWholeFile(spec.law, kMaxLengthListBytes).status();
+  absl::Status read = ReadWholeFile(spec.law, kMaxLengthListBytes).status();
+  if (!absl::IsNotFound(read)) return read;
+  // The path was made absolute: its last part is what was written.
+  const std::string name = std::filesystem::path(spec.law).filename().string();
+  return absl::NotFoundError(
+      absl::StrCat("'", name, "' is no law, and there is no list of lengths ",
+                   spec.law, KnownNamesHint(name, LengthLawNames())));
 }
 
 bool IsSyntheticPath(absl::string_view spec) {

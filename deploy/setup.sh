@@ -21,7 +21,7 @@ PACKAGES=(g++ cmake ninja-build ccache mold pkg-config python3 python3-pip
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev
   libabsl-dev prometheus-cpp-dev libgif-dev libgloo-dev libsqlite3-dev libgtest-dev
   libgmock-dev libbenchmark-dev libcli11-dev libspdlog-dev libyaml-cpp-dev
-  nlohmann-json3-dev libsentencepiece-dev)
+  nlohmann-json3-dev libsentencepiece-dev libxxhash-dev zlib1g-dev libzstd-dev)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 

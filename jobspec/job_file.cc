@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
@@ -68,14 +69,21 @@ class JobReader {
 
   absl::Status ReadFile(const YamlNode& root) {
     if (root.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+    if (root.kind == YamlNode::Kind::kScalar &&
+        absl::StrContains(root.scalar, " = ")) {
+      return YamlError(options_.name, root.line,
+                       "expected 'key: value' lines; 'key = value' is TOML, "
+                       "a job file is YAML");
+    }
     if (root.kind != YamlNode::Kind::kMap) {
       return YamlError(options_.name, root.line, "expected 'key: value' lines");
     }
     return ReadMap(root, "");
   }
 
-  absl::Status ReadOverride(absl::string_view pair) {
-    EVENSTEP_RETURN_IF_ERROR(CheckUtf8("--set", pair));
+  // `name`: what messages call it; empty: "--set KEY".
+  absl::Status ReadOverride(absl::string_view pair, const std::string& name) {
+    EVENSTEP_RETURN_IF_ERROR(CheckUtf8(name.empty() ? "--set" : name, pair));
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(pair, absl::MaxSplits('=', 1));
     const std::string key(parts.first);
@@ -83,7 +91,7 @@ class JobReader {
       return absl::InvalidArgumentError(
           absl::StrCat("--set ", pair, ": expected key=value"));
     }
-    const std::string where = absl::StrCat("--set ", key);
+    const std::string where = name.empty() ? absl::StrCat("--set ", key) : name;
     where_[key] = where;
     if (key == "costs" && options_.costs == CostsWanted::kLeaveOut) {
       return absl::OkStatus();
@@ -96,9 +104,15 @@ class JobReader {
       return At(where, absl::InvalidArgumentError(kNoElasticBatches));
     }
     const Field* const field = FindField(fields_, key);
+    const std::vector<std::string> under = KeysUnder(keys_, key);
+    if (field == nullptr && !under.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": unknown key; it is a section, with ",
+                       absl::StrJoin(under, ", ")));
+    }
     if (field == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat(where, ": unknown key", KnownNamesHint(key, keys_)));
+          absl::StrCat(where, ": unknown key", UnknownKeyHint(key)));
     }
     return At(where, field->parse(parts.second));
   }
@@ -108,14 +122,21 @@ class JobReader {
     if (!found.has_value()) return absl::OkStatus();
     const auto where = where_.find(found->key);
     if (where != where_.end()) {
-      const bool is_override = absl::StartsWith(where->second, "--set ");
       return absl::InvalidArgumentError(
-          is_override ? absl::StrCat(where->second, ": ", found->sentence)
-                      : absl::StrCat(where->second, ": ", found->key, ": ",
-                                     found->sentence));
+          IsFlag(where->second)
+              ? absl::StrCat(where->second, ": ", found->sentence)
+              : absl::StrCat(where->second, ": ", found->key, ": ",
+                             found->sentence));
     }
-    return YamlError(options_.name, 1,
-                     absl::StrCat(found->key, ": ", found->sentence));
+    // The section that lacks the key, or the key that names a file of costs.
+    const auto parent = where_.find(found->key.substr(0, found->key.find('.')));
+    const std::string sentence =
+        absl::StrCat(found->key, ": ", found->sentence);
+    if (parent != where_.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(parent->second, ": ", sentence));
+    }
+    return YamlError(options_.name, 1, sentence);
   }
 
   // After everything was read: `costs: profile`.
@@ -127,13 +148,36 @@ class JobReader {
     const auto found =
         FindProfile(folder, ModelKey(spec_->model), PrecisionKey(*spec_));
     if (!found.ok()) {
-      return At(absl::StrCat(where_["costs"], ": costs"), found.status());
+      const std::string& where = where_["costs"];
+      return At(IsFlag(where) ? where : absl::StrCat(where, ": costs"),
+                found.status());
     }
     UseProfile(*found);
     return absl::OkStatus();
   }
 
  private:
+  // Where a flag set a key, not the file.
+  static bool IsFlag(absl::string_view where) {
+    return absl::StartsWith(where, "--");
+  }
+
+  // A key that is known in another section, or the nearest of its own.
+  std::string UnknownKeyHint(absl::string_view key) const {
+    const size_t dot = key.rfind('.');
+    const bool has_section = dot != absl::string_view::npos;
+    const absl::string_view word = has_section ? key.substr(dot + 1) : key;
+    for (const std::string& known : keys_) {
+      if (absl::EndsWith(known, absl::StrCat(".", word))) {
+        return absl::StrCat("; did you mean '", known, "'?");
+      }
+    }
+    std::vector<std::string> names =
+        KeysUnder(keys_, has_section ? key.substr(0, dot) : "");
+    if (names.empty()) names = keys_;
+    return KnownNamesHint(word, names);
+  }
+
   absl::Status ReadMap(const YamlNode& map, const std::string& prefix) {
     for (const YamlEntry& entry : map.entries) {
       EVENSTEP_RETURN_IF_ERROR(ReadEntry(entry, prefix));
@@ -153,10 +197,17 @@ class JobReader {
     if (!dotted && !KeysUnder(keys_, key).empty()) {
       return ReadSection(entry, key);
     }
+    if (dotted && FindField(fields_, key) != nullptr) {
+      return YamlError(
+          options_.name, entry.line,
+          absl::StrCat("unknown key '", key,
+                       "'; dots are for --set, a file has "
+                       "sections: ",
+                       absl::StrReplaceAll(key, {{".", ": {"}}), ": ...}"));
+    }
     return YamlError(
         options_.name, entry.line,
-        absl::StrCat("unknown key '", key, "'",
-                     KnownNamesHint(entry.key, KeysUnder(keys_, prefix))));
+        absl::StrCat("unknown key '", key, "'", UnknownKeyHint(key)));
   }
 
   absl::Status ReadSection(const YamlEntry& entry, const std::string& key) {
@@ -241,13 +292,31 @@ absl::Status MakeAbsolute(const std::string& base_dir, std::string* path) {
   return absl::OkStatus();
 }
 
+// A relative path takes the bytes of the folder that it is relative to.
+absl::Status CheckBaseDir(const std::string& base_dir,
+                          const std::string& absolute) {
+  if (CheckUtf8("", absolute).ok() || CheckUtf8("", base_dir).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the job has a path relative to ", ToValidUtf8(base_dir),
+      ", a folder whose name is not UTF-8, which the text of a job must be; "
+      "rename that folder, or write the path from the root"));
+}
+
 absl::Status MakePathsAbsolute(const std::string& base_dir, JobSpec* spec) {
   for (std::string* source : {&spec->data.source, &spec->evaluation.source}) {
     if (source->empty() && source == &spec->evaluation.source) continue;
     EVENSTEP_ASSIGN_OR_RETURN(*source, data::AbsoluteSource(*source, base_dir));
   }
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute(base_dir, &spec->data.tokenizer));
-  return MakeAbsolute(base_dir, &spec->model.weights);
+  EVENSTEP_RETURN_IF_ERROR(MakeAbsolute(base_dir, &spec->model.weights));
+  for (const std::string* path :
+       {&spec->data.source, &spec->evaluation.source, &spec->data.tokenizer,
+        &spec->model.weights}) {
+    EVENSTEP_RETURN_IF_ERROR(CheckBaseDir(base_dir, *path));
+  }
+  return absl::OkStatus();
 }
 
 // "a.b" and its value as YAML lines; `section` is the one that is open.
@@ -272,11 +341,19 @@ void AppendField(const Field& field, std::string* section, std::string* out) {
 absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
                                      const ParseOptions& options) {
   EVENSTEP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(yaml, options.name));
+  if (root.kind == YamlNode::Kind::kNull && options.overrides.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.name,
+        ": there is nothing in it; a job needs at least `name` and "
+        "`data: {source: ...}`"));
+  }
   JobSpec spec;
   JobReader reader(options, &spec);
   EVENSTEP_RETURN_IF_ERROR(reader.ReadFile(root));
-  for (const std::string& pair : options.overrides) {
-    EVENSTEP_RETURN_IF_ERROR(reader.ReadOverride(pair));
+  for (size_t i = 0; i < options.overrides.size(); ++i) {
+    const bool has_name = i < options.override_names.size();
+    EVENSTEP_RETURN_IF_ERROR(reader.ReadOverride(
+        options.overrides[i], has_name ? options.override_names[i] : ""));
   }
   if (spec.model.kv_heads == 0) spec.model.kv_heads = spec.model.heads;
   EVENSTEP_RETURN_IF_ERROR(MakePathsAbsolute(options.base_dir, &spec));

@@ -185,7 +185,12 @@ TEST(JobFileTest, UnknownKeysAreErrorsAtEveryLevelWithLineAndNames) {
               HasSubstr("job.yaml:1: unknown key 'linear'"));
   EXPECT_THAT(ErrorOf("costs:\n  collective: [{degre: 2}]\n"),
               HasSubstr("unknown key 'degre'; known: degree, ns_per_token"));
-  EXPECT_THAT(ErrorOf("model.layers: 2\n"), HasSubstr("unknown key"));
+  EXPECT_THAT(ErrorOf("model.layers: 2\n"),
+              HasSubstr("dots are for --set, a file has sections: model: "
+                        "{layers: ...}"));
+  EXPECT_THAT(ErrorOf("lr: 0.1\n"),
+              HasSubstr("unknown key 'lr'; did you mean 'optimizer.lr'?"));
+  EXPECT_THAT(ErrorOf("name = x\n"), HasSubstr("'key = value' is TOML"));
 }
 
 TEST(JobFileTest, WrongShapesAndTypesNameLineAndKey) {
@@ -245,7 +250,34 @@ TEST(JobFileTest, WrongOverridesAreNamedAsSuch) {
               HasSubstr("--set ranks: 'two' is not"));
   EXPECT_THAT(ErrorOf(kLeast, {"steps=0"}),
               StartsWith("--set steps: 0 is not in 1 to "));
-  EXPECT_THAT(ErrorOf(kLeast, {"model=3"}), HasSubstr("unknown key"));
+  EXPECT_THAT(
+      ErrorOf(kLeast, {"model=3"}),
+      HasSubstr("--set model: unknown key; it is a section, with kind"));
+}
+
+// A message names the flag that was given, not the override made of it.
+TEST(JobFileTest, AnOverrideOfAFlagIsCalledByItsFlag) {
+  ParseOptions options;
+  options.overrides = {"ranks=0", "steps=ten", "name=x"};
+  options.override_names = {"--ranks"};
+  EXPECT_THAT(ParseJobFile(kLeast, options).status().ToString(),
+              HasSubstr("--set steps: 'ten' is not"));
+  options.overrides = {"ranks=0"};
+  EXPECT_EQ(ParseJobFile(kLeast, options).status().ToString(),
+            "INVALID_ARGUMENT: --ranks: 0 is not in 1 to 16384");
+  options.overrides = {"costs=/nonexistent/costs.yaml"};
+  options.override_names = {"--costs"};
+  EXPECT_THAT(ParseJobFile(kLeast, options).status().ToString(),
+              HasSubstr(": --costs: cannot open /nonexistent/costs.yaml"));
+}
+
+TEST(JobFileTest, AFolderThatIsNotUtf8IsNamedAndNotTheKey) {
+  ParseOptions options;
+  options.base_dir = "/data/caf\xe9";
+  options.overrides = {"data.source=text:docs"};
+  EXPECT_THAT(ParseJobFile(kLeast, options).status().ToString(),
+              HasSubstr("relative to /data/caf?, a folder whose name is not "
+                        "UTF-8"));
 }
 
 TEST(JobFileTest, RelativeDataPathsBecomeAbsolute) {
@@ -333,10 +365,11 @@ TEST(JobFileTest, TextThatIsNotUtf8IsRefused) {
               AllOf(StartsWith("--set"), HasSubstr("not UTF-8")));
   ParseOptions options;
   options.base_dir = "/\xff";
-  EXPECT_THAT(ParseJobFile("name: a\ndata: {source: 'text:d'}\n", options)
-                  .status()
-                  .ToString(),
-              AllOf(HasSubstr("data.source"), HasSubstr("not UTF-8")));
+  EXPECT_THAT(
+      ParseJobFile("name: a\ndata: {source: 'text:d'}\n", options)
+          .status()
+          .ToString(),
+      AllOf(HasSubstr("relative to /?, a folder"), HasSubstr("not UTF-8")));
 }
 
 }  // namespace

@@ -201,6 +201,7 @@ data::DatasetOptions ToDatasetOptions(const JobSpec& spec) {
   options.source = spec.data.source;
   options.tokenizer = spec.data.tokenizer;
   options.max_length = spec.data.max_length;
+  options.vocab = spec.model.is_video() ? 0 : spec.model.vocab;
   options.on_too_long = spec.data.on_too_long;
   options.on_bad_sample = spec.data.on_bad_sample;
   options.patch = spec.model.patch;
@@ -265,7 +266,12 @@ absl::Status CheckJobFits(const JobSpec& spec) {
   if (spec.model.is_video()) return absl::OkStatus();
   planner::PlanRequest request = ToPlanRequest(spec);
   request.cluster.ranks_per_node = {spec.ranks};
-  return planner::CheckFits(spec.data.max_length, std::move(request));
+  absl::Status fits =
+      planner::CheckFits(spec.data.max_length, std::move(request));
+  if (!absl::IsFailedPrecondition(fits)) return fits;
+  return absl::FailedPreconditionError(
+      absl::StrCat(fits.message(),
+                   " (keys data.max_length, ranks, memory.tokens_per_rank)"));
 }
 
 }  // namespace evenstep::jobspec

@@ -166,6 +166,9 @@ struct ParseOptions {
   std::string base_dir = ".";
   std::string profile_folder;  // empty: DefaultProfileFolder() of profile.h
   std::vector<std::string> overrides;
+  // What messages call overrides[i], such as the flag that it is from; none or
+  // empty: "--set KEY".
+  std::vector<std::string> override_names = {};
   CostsWanted costs = CostsWanted::kRead;
 };
 absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "nlohmann/json.hpp"
 
 namespace evenstep::jobspec {
@@ -17,21 +18,13 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMaxConfigBytes = 1 << 20;
 
-// Values are quoted in messages, which takes stack for each level.
-absl::Status ParseObject(absl::string_view text, Json* config) {
-  bool too_deep = false;
-  const auto note_depth = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxConfigDepth;
-    return !too_deep;
-  };
-  *config = Json::parse(text.begin(), text.end(), note_depth,
-                        /*allow_exceptions=*/false);
-  if (too_deep) {
+absl::StatusOr<Json> ParseObject(absl::string_view text) {
+  absl::StatusOr<Json> config = ParseStrictJson(text);
+  if (!config.ok()) {
     return absl::DataLossError(
-        absl::StrCat("config.json beside it is nested more than ",
-                     kMaxConfigDepth, " deep"));
+        absl::StrCat("config.json beside it: ", config.status().message()));
   }
-  if (config->is_object()) return absl::OkStatus();
+  if (config->is_object()) return config;
   return absl::DataLossError("config.json beside it is no JSON object");
 }
 
@@ -79,6 +72,15 @@ absl::Status CheckKey(const Json& config, const char* key, const Json& ours) {
                       ours.dump());
 }
 
+// A configuration that does not say its type may be one of an older Llama.
+absl::Status CheckArchitecture(const Json& config) {
+  const Json* const type = FindIn(config, "model_type");
+  if (type == nullptr || *type == "llama") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("config.json: model_type is ", type->dump(),
+                   "; weights of \"llama\" alone can be read"));
+}
+
 // What a number means that is not there must be this.
 absl::Status CheckDefault(const char* key, double meant, double ours) {
   if (meant == ours) return absl::OkStatus();
@@ -118,8 +120,8 @@ absl::StatusOr<std::string> ReadConfigBeside(const std::string& weights_file) {
 }
 
 absl::StatusOr<ModelSpec> ParseLlamaConfig(absl::string_view text) {
-  Json config;
-  EVENSTEP_RETURN_IF_ERROR(ParseObject(text, &config));
+  EVENSTEP_ASSIGN_OR_RETURN(const Json config, ParseObject(text));
+  EVENSTEP_RETURN_IF_ERROR(CheckArchitecture(config));
   ModelSpec spec;
   for (const auto& [key, count] : {std::pair("num_hidden_layers", &spec.layers),
                                    {"hidden_size", &spec.width},
@@ -147,10 +149,9 @@ absl::StatusOr<ModelSpec> ParseLlamaConfig(absl::string_view text) {
 }
 
 absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model) {
-  Json config;
-  EVENSTEP_RETURN_IF_ERROR(ParseObject(text, &config));
+  EVENSTEP_ASSIGN_OR_RETURN(const Json config, ParseObject(text));
+  EVENSTEP_RETURN_IF_ERROR(CheckArchitecture(config));
   const std::pair<const char*, Json> keys[] = {
-      {"model_type", "llama"},
       {"num_attention_heads", model.heads},
       {"num_key_value_heads", model.kv_heads},
       {"rms_norm_eps", model.norm_epsilon},
@@ -163,6 +164,20 @@ absl::Status CheckLlamaConfig(absl::string_view text, const ModelSpec& model) {
   EVENSTEP_RETURN_IF_ERROR(CheckRope(config, model));
   if (FindIn(config, "rms_norm_eps") != nullptr) return absl::OkStatus();
   return CheckDefault("rms_norm_eps", kLlamaEpsilon, model.norm_epsilon);
+}
+
+absl::StatusOr<int64_t> MaxPositions(absl::string_view text) {
+  EVENSTEP_ASSIGN_OR_RETURN(const Json config, ParseObject(text));
+  int positions = 0;
+  const absl::Status read =
+      ReadCount(config, "max_position_embeddings", &positions);
+  return read.ok() ? positions : 0;
+}
+
+absl::StatusOr<bool> SaysTheHeadIsApart(absl::string_view text) {
+  EVENSTEP_ASSIGN_OR_RETURN(const Json config, ParseObject(text));
+  const Json* const tied = FindIn(config, "tie_word_embeddings");
+  return tied != nullptr && *tied == false;
 }
 
 }  // namespace evenstep::jobspec

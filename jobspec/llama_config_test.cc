@@ -109,7 +109,8 @@ TEST(LlamaConfigTest, AFileCutAnywhereIsNamedAsCorrupt) {
     EXPECT_TRUE(absl::IsDataLoss(CheckLlamaConfig(cut, ModelSpec()))) << size;
   }
   EXPECT_THAT(ParseLlamaConfig("{").status().ToString(),
-              HasSubstr("config.json beside it is no JSON object"));
+              HasSubstr("config.json beside it: line 1, column 2: the text "
+                        "ends in the middle of a value"));
 }
 
 TEST(LlamaConfigTest, AFlippedBitIsReadOrRefusedButNeverCrashes) {

@@ -6,12 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
+#include "jobspec/job_warnings.h"
 
 namespace evenstep::jobspec {
 namespace {
 
 absl::StatusOr<std::unique_ptr<data::Dataset>> Open(
-    const data::DatasetOptions& options, int64_t model_vocab) {
+    data::DatasetOptions options, int64_t model_vocab,
+    const data::IndexProgressFunction& progress) {
+  options.progress = progress;
   EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
                             data::OpenDataset(options));
   if (dataset->summary().num_samples < 1) {
@@ -25,17 +28,19 @@ absl::StatusOr<std::unique_ptr<data::Dataset>> Open(
 }
 
 // Both parts; the second is null if the job has no evaluation.
-absl::StatusOr<data::HeldOutSplit> OpenBoth(const JobSpec& spec) {
-  EVENSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
-                            Open(ToDatasetOptions(spec), spec.model.vocab));
+absl::StatusOr<data::HeldOutSplit> OpenBoth(
+    const JobSpec& spec, const data::IndexProgressFunction& progress) {
+  EVENSTEP_ASSIGN_OR_RETURN(
+      std::unique_ptr<data::Dataset> dataset,
+      Open(ToDatasetOptions(spec), spec.model.vocab, progress));
   if (spec.evaluation.source.empty()) {
     return data::SplitHeldOut(std::move(dataset), spec.evaluation.share,
                               spec.seed);
   }
   data::HeldOutSplit both;
   both.training = std::move(dataset);
-  EVENSTEP_ASSIGN_OR_RETURN(both.held_out,
-                            Open(ToEvaluationOptions(spec), spec.model.vocab));
+  EVENSTEP_ASSIGN_OR_RETURN(both.held_out, Open(ToEvaluationOptions(spec),
+                                                spec.model.vocab, progress));
   return both;
 }
 
@@ -47,19 +52,34 @@ uint64_t KeyOf(const data::Dataset& training, const data::Dataset& held_out) {
   return key.value();
 }
 
+std::vector<std::string> WarningsOf(const JobSpec& spec,
+                                    const OpenedData& data) {
+  const data::DatasetSummary& training = data.training->summary();
+  return JobWarnings(spec,
+                     {training.num_samples, training.longest,
+                      static_cast<int64_t>(data.evaluated.documents.size())});
+}
+
 }  // namespace
 
-absl::StatusOr<OpenedData> OpenData(const JobSpec& spec) {
-  EVENSTEP_ASSIGN_OR_RETURN(data::HeldOutSplit both, OpenBoth(spec));
+absl::StatusOr<OpenedData> OpenData(
+    const JobSpec& spec, const data::IndexProgressFunction& progress) {
+  EVENSTEP_ASSIGN_OR_RETURN(data::HeldOutSplit both, OpenBoth(spec, progress));
   OpenedData data;
   data.training = std::move(both.training);
   data.held_out = std::move(both.held_out);
   data.content_key = data.training->summary().content_key;
-  if (data.held_out == nullptr) return data;
+  if (data.held_out == nullptr) {
+    data.warnings = WarningsOf(spec, data);
+    return data;
+  }
   data.content_key = KeyOf(*data.training, *data.held_out);
   data.evaluated =
       data::ChooseEvaluated(*data.held_out, spec.evaluation.samples, spec.seed);
-  if (!data.evaluated.documents.empty()) return data;
+  if (!data.evaluated.documents.empty()) {
+    data.warnings = WarningsOf(spec, data);
+    return data;
+  }
   return absl::DataLossError(
       "no token of the held-out samples has a loss: there is nothing to "
       "evaluate");

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
@@ -21,11 +23,14 @@ struct OpenedData {
   std::unique_ptr<data::Dataset> held_out;  // null: the job is not evaluated
   data::EvaluatedDocuments evaluated;       // of held_out; one at least
   uint64_t content_key = 0;                 // of both
+  std::vector<std::string> warnings = {};   // job_warnings.h
 };
 
-// Errors of OpenDataset and SplitHeldOut; DATA_LOSS: there is nothing to train
+// `progress` is called while data is indexed (data/dataset.h). Errors of it, of
+// OpenDataset and of SplitHeldOut; DATA_LOSS: there is nothing to train
 // on or to evaluate, or tokens are outside the model's vocabulary.
-absl::StatusOr<OpenedData> OpenData(const JobSpec& spec);
+absl::StatusOr<OpenedData> OpenData(
+    const JobSpec& spec, const data::IndexProgressFunction& progress = {});
 
 }  // namespace evenstep::jobspec
 

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+
+#include "base/testing/temp_folder.h"
+#include "data/megatron/megatron_writer.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -59,6 +63,29 @@ TEST(OpenDataTest, TokensOutsideTheVocabularyAreRefused) {
   spec.model.vocab = 256;
   EXPECT_THAT(OpenData(spec).status().ToString(),
               HasSubstr("set model.vocab to 257 or more"));
+}
+
+// A source with token ids of its own is judged sample by sample.
+TEST(OpenDataTest, IdsOutsideTheModelsVocabularyGoByTheJobsRule) {
+  TempFolder folder;
+  auto writer = data::MegatronWriter::Create(folder.path() + "/corpus",
+                                             data::MegatronType::kUint16);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE(writer->AddDocument({1, 2, 3}).ok());
+  ASSERT_TRUE(writer->AddDocument({4, 300}).ok());
+  ASSERT_TRUE(std::move(*writer).Finish().ok());
+  JobSpec spec;
+  spec.data.source = "megatron:" + folder.path() + "/corpus";
+  EXPECT_THAT(OpenData(spec).status().ToString(),
+              HasSubstr("document 1 of corpus.bin: token 1 has id 300, "
+                        "model.vocab is 257"));
+  spec.data.on_bad_sample = OnBadSample::kSkip;
+  const auto data = OpenData(spec);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->training->summary().num_bad, 1);
+  EXPECT_EQ(data->training->summary().num_samples, 1);
+  spec.model.vocab = 301;
+  EXPECT_EQ(OpenData(spec)->training->summary().num_samples, 2);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ absl::Status CheckProfileKey(const ProfileKey& profile,
 }
 
 std::string DefaultProfileFolder() {
-  const std::string own = Environment("EVENSTEP_PROFILE_DIR");
+  std::string own = Environment("EVENSTEP_PROFILE_DIR");
   if (!own.empty()) return own;
   const std::string cache = Environment("XDG_CACHE_HOME");
   if (!cache.empty()) return absl::StrCat(cache, "/evenstep/profiles");

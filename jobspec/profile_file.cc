@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/nearest_name.h"
@@ -101,9 +102,17 @@ class ProfileReader {
   absl::Status ReadField(const YamlEntry& entry,
                          const std::vector<Field>& fields) {
     const Field* const field = FindField(fields, entry.key);
-    if (field == nullptr || entry.value.kind != YamlNode::Kind::kScalar) {
+    if (field == nullptr) {
+      std::vector<std::string> known;
+      known.reserve(fields.size());
+      for (const Field& one : fields) known.push_back(one.key);
       return YamlError(name_, entry.line,
-                       absl::StrCat("'", entry.key, "' cannot stand here"));
+                       absl::StrCat("unknown key '", entry.key, "'",
+                                    KnownNamesHint(entry.key, known)));
+    }
+    if (entry.value.kind != YamlNode::Kind::kScalar) {
+      return YamlError(name_, entry.line,
+                       absl::StrCat(entry.key, ": expected a single value"));
     }
     return At(absl::StrCat(name_, ":", entry.line, ": ", entry.key),
               field->parse(entry.value.scalar));

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
+#include "data/weights_file.h"
 #include "jobspec/llama_config.h"
+#include "jobspec/weights_fit.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -105,6 +107,23 @@ absl::Status CheckMetadata(const data::SafetensorsMetadata& metadata,
   return number("evenstep.model.norm_epsilon", model.norm_epsilon);
 }
 
+// A head that is not in the file is taken to be the embedding, unless the
+// configuration says that it is not.
+absl::Status CheckHead(absl::string_view config,
+                       const data::SafetensorsHeader& header) {
+  if (header.Find(kHeadTensor) != nullptr) return absl::OkStatus();
+  EVENSTEP_ASSIGN_OR_RETURN(const bool apart, SaysTheHeadIsApart(config));
+  if (!apart) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "config.json beside it says tie_word_embeddings: false, and the file has "
+      "no ",
+      kHeadTensor,
+      ": the model was saved without its head. Save it as LlamaForCausalLM, "
+      "or, "
+      "if the head shall begin as the embedding, set tie_word_embeddings to "
+      "true"));
+}
+
 absl::Status CheckBoth(const std::string& file, const ModelSpec& model) {
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
@@ -113,7 +132,8 @@ absl::Status CheckBoth(const std::string& file, const ModelSpec& model) {
   const auto config = ReadConfigBeside(file);
   if (absl::IsNotFound(config.status())) return absl::OkStatus();
   EVENSTEP_RETURN_IF_ERROR(config.status());
-  return CheckLlamaConfig(*config, model);
+  EVENSTEP_RETURN_IF_ERROR(CheckLlamaConfig(*config, model));
+  return CheckHead(*config, header);
 }
 
 }  // namespace
@@ -167,6 +187,16 @@ absl::StatusOr<ModelSpec> VideoModelOfWeights(
   }
   spec.kv_heads = spec.heads;
   return spec;
+}
+
+absl::Status CheckWeightsFit(const std::string& path, const ModelSpec& model) {
+  EVENSTEP_RETURN_IF_ERROR(CheckModelOfWeights(path, model));
+  if (!model.name.empty()) return absl::OkStatus();
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(path));
+  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
+                            data::ReadSafetensorsHeader(file));
+  return WithPath(FindTensors(header, TensorsOf(model)).status(), file);
 }
 
 absl::Status CheckModelOfWeights(const std::string& path,

@@ -40,6 +40,10 @@ absl::StatusOr<ModelSpec> VideoModelOfWeights(
 absl::Status CheckModelOfWeights(const std::string& path,
                                  const ModelSpec& model);
 
+// The same, and the tensors of a model without a name: their names, shapes and
+// types (weights_fit.h). All that can be known without reading a value.
+absl::Status CheckWeightsFit(const std::string& path, const ModelSpec& model);
+
 // The status with the path in front, unless it is OK or names it already.
 absl::Status WithPath(const absl::Status& status, absl::string_view path);
 

@@ -41,7 +41,7 @@ TEST_P(FreshBatchesTest, EvenIsNearTheBoundOnAverage) {
   Summary summary;
   for (int i = 0; i < kNumSeeds; ++i) {
     auto request = FreshBatch(gate.law, kFirstSeed + i, gate.sync);
-    if (!request.ok()) GTEST_SKIP() << request.status();
+    ASSERT_TRUE(request.ok()) << request.status();
     auto measured = Measure(MakePlan, *request, 1);
     ASSERT_TRUE(measured.ok()) << measured.status();
     summary.Add(*measured);
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                       FreshGate{"LognormalPerRound", LengthLaw::kLognormal,
                                 SyncMode::kPerRound, 1.055},
                       FreshGate{"WikipediaPerRound", LengthLaw::kWikipedia,
-                                SyncMode::kPerRound, 1.03},
+                                SyncMode::kPerRound, 1.045},
                       FreshGate{"Lognormal8PerRound", LengthLaw::kLognormal8,
                                 SyncMode::kPerRound, 1.01}),
     [](const auto& info) { return info.param.name; });
@@ -75,7 +75,7 @@ void ExpectMeanRatio(const std::vector<int>& nodes, LengthLaw law,
   Summary summary;
   for (int i = 0; i < num_seeds; ++i) {
     auto lengths = testing::DrawLengths(law, 8 * num_ranks, kFirstSeed + i);
-    if (!lengths.ok()) GTEST_SKIP() << lengths.status();
+    ASSERT_TRUE(lengths.ok()) << lengths.status();
     for (int64_t& length : *lengths) {
       length = std::min(length, kTokensPerRank * num_ranks / 128 * 128);
     }
@@ -112,7 +112,7 @@ TEST(FreshBatchesScaleTest, AHundredThousandAndAMillionSamplesAreBounded) {
     for (int num_samples : {100'000, 1'000'000}) {
       auto lengths =
           testing::DrawLengths(LengthLaw::kWikipedia, num_samples, kFirstSeed);
-      if (!lengths.ok()) GTEST_SKIP() << lengths.status();
+      ASSERT_TRUE(lengths.ok()) << lengths.status();
       auto measured =
           Measure(MakePlan,
                   testing::RequestFor(*lengths, std::vector<int>(8, 8),
@@ -131,7 +131,7 @@ TEST(FreshBatchesRobustnessTest, AKnownSlowRankCostsLittleAnUnknownOneAll) {
     double known = 0, unknown = 0;
     for (int i = 0; i < kNumSeeds; ++i) {
       auto request = FreshBatch(law, kFirstSeed + i, SyncMode::kPerStep);
-      if (!request.ok()) GTEST_SKIP() << request.status();
+      ASSERT_TRUE(request.ok()) << request.status();
       const PlanRequest truth = testing::WithSlowRank(*request, i);
       auto knowing = MakePlan(truth);
       auto unknowing = MakePlan(*request);
@@ -154,7 +154,7 @@ TEST(FreshBatchesRobustnessTest, CostsThatAreTenPercentWrongCostLittle) {
     double loss = 0;
     for (int i = 0; i < kNumSeeds; ++i) {
       auto request = FreshBatch(law, kFirstSeed + i, SyncMode::kPerStep);
-      if (!request.ok()) GTEST_SKIP() << request.status();
+      ASSERT_TRUE(request.ok()) << request.status();
       const PlanRequest truth = testing::WithOtherCosts(*request, i);
       auto knowing = MakePlan(truth);
       auto mistaken = MakePlan(*request);

@@ -21,8 +21,8 @@
 //   policies.h      the table of policies; static_policies.cc,
 //                   bucket_policies.cc and even.cc
 //   evaluate.h      placements to a plan with all its numbers; digest.h
-//   checker.cc      a second opinion that shares no code with the above, nor
-//                   does checker_formulas.h
+//   checker.cc      a second opinion: of the above it uses validate.h alone;
+//                   so does checker_formulas.h
 //   simulator.h     a plan on hardware with noise, stragglers, wrong costs
 // Beside it: published_costs.h and cost_file.h (models as YAML), elastic.h (a
 // step drawn from a pool).
@@ -52,7 +52,7 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request);
 // one: of lower_bound_ns only that it lies within the step's fixed time and the
 // step, of active_bound that it names an argument. A bound that is too low, or
 // that another argument gave, passes; bounds_test.cc is what holds bounds.h.
-// Shares no code with the policies. INTERNAL with the first broken rule.
+// It uses the planner's validation, no other code. INTERNAL: a broken rule.
 absl::Status CheckPlan(const PlanRequest& request, const Plan& plan);
 
 // Degrees that the model's heads allow on this cluster's blocks of the asked

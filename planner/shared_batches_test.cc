@@ -91,7 +91,7 @@ TEST_P(SharedBatchesTest, EvenIsNearTheBoundWithinMilliseconds) {
   const Gate& gate = GetParam();
   auto request =
       testing::LoadSharedBatch(FindBatch(gate.batch), gate.sync, gate.blocks);
-  if (!request.ok()) GTEST_SKIP() << request.status();
+  ASSERT_TRUE(request.ok()) << request.status();
   double least_ms = 1e9;
   double sort_ms = 1e9;
   for (int run = 0; run < kRuns; ++run) {
@@ -119,7 +119,7 @@ TEST(SharedBatchesRivalsTest, NoOtherRowIsFasterOnAnyBatch) {
     for (const testing::Objective& objective : testing::Objectives()) {
       auto request =
           testing::LoadSharedBatch(batch, objective.sync, objective.blocks);
-      if (!request.ok()) GTEST_SKIP() << request.status();
+      ASSERT_TRUE(request.ok()) << request.status();
       auto even = MakePlan(*request);
       ASSERT_TRUE(even.ok()) << even.status();
       const int64_t even_ns = even->predicted_step_ns;
@@ -177,7 +177,7 @@ TEST(SharedBatchesRecomputeTest, ChoosingBeatsTheBestSingleModeInRounds) {
   for (const char* name : {"ln64", "wiki64", "wiki64b"}) {
     const auto fixed =
         testing::LoadSharedBatch(FindBatch(name), SyncMode::kPerRound);
-    if (!fixed.ok()) GTEST_SKIP() << fixed.status();
+    ASSERT_TRUE(fixed.ok()) << fixed.status();
     const Chosen chosen = ChooseRecompute(*fixed);
     EXPECT_LE(chosen.step_ns, chosen.single_ns) << name;
     chosen_ns += chosen.step_ns;
@@ -193,7 +193,7 @@ TEST(SharedBatchesRecomputeTest, ChoosingTakesTheTimeOfItsModesPerStep) {
   double chosen_ms = 0, single_ms = 0;
   for (const auto& batch : testing::SharedBatches()) {
     const auto fixed = testing::LoadSharedBatch(batch, SyncMode::kPerStep);
-    if (!fixed.ok()) GTEST_SKIP() << fixed.status();
+    ASSERT_TRUE(fixed.ok()) << fixed.status();
     const Chosen chosen = ChooseRecompute(*fixed);
     EXPECT_LE(chosen.step_ns, chosen.single_ns) << batch.name;
     chosen_ms += chosen.cpu_ms;
@@ -229,7 +229,7 @@ TEST(SharedBatchesSlowRankTest, InRoundsItIdlesWhereRecomputeIsChosen) {
   for (const char* name : {"ln64", "wiki64", "wiki64b"}) {
     const auto fixed =
         testing::LoadSharedBatch(FindBatch(name), SyncMode::kPerRound);
-    if (!fixed.ok()) GTEST_SKIP() << fixed.status();
+    ASSERT_TRUE(fixed.ok()) << fixed.status();
     PlanRequest request = UnderTheModelsMemory(*fixed);
     const int64_t healthy_ns = StepNsOf(request);
     request.cluster.rank_speed.assign(64, 1.0);
@@ -245,7 +245,7 @@ TEST(SharedBatchesSlowRankTest, InRoundsItIdlesWhereRecomputeIsChosen) {
 TEST(SharedBatchesRecomputeTest, TheJointSearchGoesOnFromThePlanOfEveryMode) {
   const auto fixed =
       testing::LoadSharedBatch(FindBatch("wiki64"), SyncMode::kPerRound);
-  if (!fixed.ok()) GTEST_SKIP() << fixed.status();
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
   const auto plan = MakePlan(UnderTheModelsMemory(*fixed));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE(testing::RatioOf(*plan), 1.01);
@@ -253,7 +253,7 @@ TEST(SharedBatchesRecomputeTest, TheJointSearchGoesOnFromThePlanOfEveryMode) {
 
 TEST(SharedBatchesSlowRankTest, PerStepItCostsLittleIfItIsKnown) {
   const auto request = testing::LoadSharedBatch(FindBatch("ln64"));
-  if (!request.ok()) GTEST_SKIP() << request.status();
+  ASSERT_TRUE(request.ok()) << request.status();
   const auto unknowing = MakePlan(*request);
   ASSERT_TRUE(unknowing.ok()) << unknowing.status();
   for (uint64_t seed = 0; seed < 8; ++seed) {

@@ -105,12 +105,7 @@ absl::Status ValidateCluster(const Cluster& cluster) {
         absl::StrCat("cluster.rank_speed has ", cluster.rank_speed.size(),
                      " entries for ", num_ranks, " ranks"));
   }
-  for (size_t rank = 0; rank < cluster.rank_speed.size(); ++rank) {
-    EVENSTEP_RETURN_IF_ERROR(InRange(absl::StrCat("speed of rank ", rank),
-                                     cluster.rank_speed[rank], kMinRankSpeed,
-                                     kMaxRankSpeed));
-  }
-  return absl::OkStatus();
+  return ValidateRankSpeeds(cluster.rank_speed);
 }
 
 absl::Status ValidateDegreeList(const std::string& field,
@@ -237,6 +232,15 @@ absl::Status ValidateCostCells(const PlanRequest& request) {
 }
 
 }  // namespace
+
+absl::Status ValidateRankSpeeds(const std::vector<double>& speeds) {
+  for (size_t rank = 0; rank < speeds.size(); ++rank) {
+    EVENSTEP_RETURN_IF_ERROR(InRange(absl::StrCat("speed of rank ", rank),
+                                     speeds[rank], kMinRankSpeed,
+                                     kMaxRankSpeed));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateSamples(request));

@@ -6,6 +6,7 @@
 // other code of this room may rely on it having passed. Stateless.
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "planner/request.h"
@@ -41,6 +42,8 @@ inline constexpr int64_t kMaxRankNs = int64_t{1} << 61;
 
 // INVALID_ARGUMENT with the field, or the sample's id, and the number.
 absl::Status ValidateRequest(const PlanRequest& request);
+// The numbers of Cluster::rank_speed alone.
+absl::Status ValidateRankSpeeds(const std::vector<double>& speeds);
 
 }  // namespace evenstep::planner
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/costs/memory_model.h"
 #include "planner/number_range.h"
 #include "planner/validate.h"
@@ -47,8 +48,9 @@ absl::Status ValidateBytes(const MemoryModel& memory, int kv_heads) {
 
 using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;
 
-absl::Status ValidateCollective(const std::string& field,
-                                const CollectiveCosts& costs) {
+// Of the entries' costs see ValidateTime.
+absl::Status ValidateDegrees(const std::string& field,
+                             const CollectiveCosts& costs) {
   EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(absl::StrCat("entries of ", field),
                                             costs.size(), 0, kMaxRanks));
   int last_degree = 0;
@@ -59,28 +61,8 @@ absl::Status ValidateCollective(const std::string& field,
                        last_degree, "; degrees must ascend from 1"));
     }
     last_degree = entry.degree;
-    EVENSTEP_RETURN_IF_ERROR(
-        InRange(absl::StrCat(field, " of degree ", entry.degree),
-                entry.ns_per_token, 0.0, kMaxLinearNsPerToken));
   }
   return absl::OkStatus();
-}
-
-absl::Status ValidateLayerTime(const std::string& prefix,
-                               const LayerTime& time) {
-  EVENSTEP_RETURN_IF_ERROR(InRange(absl::StrCat(prefix, "linear_ns_per_token"),
-                                   time.linear_ns_per_token, 0.0,
-                                   kMaxLinearNsPerToken));
-  EVENSTEP_RETURN_IF_ERROR(
-      InRange(absl::StrCat(prefix, "quadratic_ns_per_token2"),
-              time.quadratic_ns_per_token2, 0.0, kMaxQuadraticNsPerToken2));
-  // It is a part of the linear cost.
-  EVENSTEP_RETURN_IF_ERROR(
-      InRange(absl::StrCat(prefix, "attention_ns_per_token"),
-              time.attention_ns_per_token, 0.0, time.linear_ns_per_token));
-  return InRange(absl::StrCat(prefix, "sharded_attention_ns_per_token"),
-                 time.sharded_attention_ns_per_token, 0.0,
-                 kMaxLinearNsPerToken);
 }
 
 LayerTime TextTime(const TimeModel& time) {
@@ -126,29 +108,20 @@ MostWork MostWorkOf(const PlanRequest& request) {
 }  // namespace
 
 absl::Status ValidateTime(const TimeModel& time) {
-  const std::pair<const char*, int64_t> fixed[] = {
-      {"time.micro_batch_fixed_ns", time.micro_batch_fixed_ns},
-      {"time.collective_latency_ns", time.collective_latency_ns},
-      {"time.collective_latency_across_ns", time.collective_latency_across_ns},
-      {"time.step_fixed_ns", time.step_fixed_ns}};
-  for (const auto& [name, ns] : fixed) {
-    EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(name, ns, 0, kMaxFixedNs));
-  }
-  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.", TextTime(time)));
-  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.spatial.", time.spatial));
-  EVENSTEP_RETURN_IF_ERROR(ValidateLayerTime("time.temporal.", time.temporal));
-  EVENSTEP_RETURN_IF_ERROR(InRange("time.head_ns_per_token",
-                                   time.head_ns_per_token, 0.0,
-                                   kMaxLinearNsPerToken));
   const std::pair<const char*, const CollectiveCosts*> lists[] = {
       {"time.collective", &time.collective},
       {"time.collective_across", &time.collective_across},
       {"time.gather", &time.gather},
       {"time.gather_across", &time.gather_across}};
   for (const auto& [name, costs] : lists) {
-    EVENSTEP_RETURN_IF_ERROR(ValidateCollective(name, *costs));
+    EVENSTEP_RETURN_IF_ERROR(ValidateDegrees(name, *costs));
   }
-  return absl::OkStatus();
+  absl::Status status;
+  VisitCosts(time, [&status](const auto& name, auto cost, auto highest) {
+    status.Update(
+        InRange<decltype(cost)>(absl::StrCat("time.", name), cost, 0, highest));
+  });
+  return status;
 }
 
 absl::Status ValidateMemory(const PlanRequest& request) {

@@ -2,8 +2,9 @@
 #define EVENSTEP_PLANNER_VALIDATE_COSTS_H_
 
 // The part of validate.h that looks at costs: numbers of the time and memory
-// models, and that no sum of them can overflow. Called by ValidateRequest only,
-// in the order below: each relies on what comes before. Stateless.
+// models, and that no sum of them can overflow. Called by ValidateRequest in
+// the order below: each relies on what comes before. ValidateTime is also for
+// costs before there is a request. Stateless.
 
 #include "absl/status/status.h"
 #include "planner/request.h"

@@ -4,11 +4,15 @@
 
 #include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "rpc/callback_threads.h"
 #include "rpc/transport.h"
 
 namespace evenstep::rpc {
 namespace {
+
+// Longer makes no difference, and this does not overflow.
+constexpr absl::Duration kLongestDeadline = absl::Hours(24 * 365);
 
 int Ms(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
@@ -34,14 +38,21 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
                                    arguments);
 }
 
+gpr_timespec SteadyDeadline(absl::Duration from_now) {
+  const int64_t ms = absl::ToInt64Milliseconds(
+      std::clamp(from_now, absl::ZeroDuration(), kLongestDeadline));
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
 void SetDeadline(grpc::ClientContext& context, absl::Duration deadline) {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+  context.set_deadline(SteadyDeadline(deadline));
 }
 
 absl::Status CallWithRepeat(
     const CallOptions& options,
     const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
-  const absl::Time end = absl::Now() + options.budget;
+  const absl::Duration end = RealClock().Monotonic() + options.budget;
   Backoff backoff({}, RandomUniform());
   while (true) {
     grpc::ClientContext context;
@@ -49,7 +60,7 @@ absl::Status CallWithRepeat(
     absl::Status status = FromGrpc(attempt(context));
     const bool again = options.repeat == Repeat::kWhileUnavailable &&
                        absl::IsUnavailable(status);
-    const absl::Duration left = end - absl::Now();
+    const absl::Duration left = end - RealClock().Monotonic();
     if (!again || left <= absl::ZeroDuration()) return status;
     absl::SleepFor(std::min(backoff.Next(), left));
   }

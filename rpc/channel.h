@@ -31,6 +31,10 @@ struct CallOptions {
   absl::Duration budget = absl::Seconds(30);
 };
 
+// A moment of the monotonic clock for gRPC, which takes a std::chrono time for
+// one of the wall clock.
+gpr_timespec SteadyDeadline(absl::Duration from_now);
+
 void SetDeadline(grpc::ClientContext& context, absl::Duration deadline);
 
 // Runs `attempt` under the options, with capped, jittered pauses; the part of

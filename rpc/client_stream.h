@@ -19,7 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
+#include "base/steady_wait.h"
 #include "grpcpp/grpcpp.h"
 #include "rpc/errors.h"
 #include "rpc/server_stream.h"
@@ -84,9 +84,7 @@ class ClientBidiStream final
   void Cancel() { context_.TryCancel(); }
 
   // Until on_done has returned; false: not in time. Never in a callback.
-  bool WaitUntilDone(absl::Duration timeout) {
-    return done_.WaitForNotificationWithTimeout(timeout);
-  }
+  bool WaitUntilDone(absl::Duration timeout) { return done_.WaitFor(timeout); }
 
  private:
   using Step = typename WriteQueue<Out>::Step;
@@ -149,7 +147,7 @@ class ClientBidiStream final
   std::shared_ptr<ClientBidiStream> self_;  // gRPC's hold, until OnDone
   StreamCallbacks<In> callbacks_;
   In incoming_;
-  absl::Notification done_;
+  SteadyNotification done_;
   absl::Mutex mutex_;
   WriteQueue<Out> queue_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
@@ -192,9 +190,7 @@ class ClientReadStream final
   void Cancel() { context_.TryCancel(); }
 
   // Until on_done has returned; false: not in time. Never in a callback.
-  bool WaitUntilDone(absl::Duration timeout) {
-    return done_.WaitForNotificationWithTimeout(timeout);
-  }
+  bool WaitUntilDone(absl::Duration timeout) { return done_.WaitFor(timeout); }
 
  private:
   ClientReadStream() = default;
@@ -217,7 +213,7 @@ class ClientReadStream final
   std::shared_ptr<ClientReadStream> self_;  // gRPC's hold, until OnDone
   Callbacks callbacks_;
   In incoming_;
-  absl::Notification done_;
+  SteadyNotification done_;
 };
 
 }  // namespace evenstep::rpc

@@ -20,7 +20,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "rpc/stream_registry.h"
@@ -38,13 +37,10 @@ struct HostedService {
   grpc::Service* service;
 };
 
-// FAILED_PRECONDITION: the address is not loopback and `allow_remote` is false.
-// INVALID_ARGUMENT: not HOST:PORT.
-absl::Status CheckListenAddress(absl::string_view address, bool allow_remote);
-
 class Server {
  public:
-  // UNAVAILABLE: the port cannot be had.
+  // UNAVAILABLE: the port cannot be had. As CheckListenAddress
+  // (base/listen_address.h): the address.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options, StreamRegistry& streams,
       const std::vector<HostedService>& services);

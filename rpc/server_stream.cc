@@ -3,14 +3,15 @@
 namespace evenstep::rpc {
 
 std::shared_ptr<ServerUnaryCall> ServerUnaryCall::Create(
-    StreamRegistry& registry) {
-  return std::shared_ptr<ServerUnaryCall>(new ServerUnaryCall(registry));
+    grpc::CallbackServerContext* context, StreamRegistry& registry) {
+  return std::shared_ptr<ServerUnaryCall>(
+      new ServerUnaryCall(context, registry));
 }
 
 void ServerUnaryCall::Start(std::function<void()> on_cancel) {
   on_cancel_ = std::move(on_cancel);
   self_ = shared_from_this();
-  absl::Status added = registry_.Add(self_);
+  absl::Status added = registry_.Add(self_, peer_);
   if (!added.ok()) Finish(std::move(added));
 }
 

@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -97,6 +98,7 @@ class ServerStream : public LiveStream {
   ServerStream(grpc::CallbackServerContext* context, StreamRegistry& registry,
                const StreamOptions& options)
       : registry_(registry),
+        peer_(context->peer()),
         queue_(options.max_queued_messages, options.max_queued_bytes),
         context_(context) {}
 
@@ -107,7 +109,7 @@ class ServerStream : public LiveStream {
   // Takes part in shutdown from here on. False: refused, the call is ending.
   bool Register(std::shared_ptr<LiveStream> self) {
     self_ = self;
-    absl::Status added = registry_.Add(std::move(self));
+    absl::Status added = registry_.Add(std::move(self), peer_);
     if (added.ok()) return true;
     Finish(std::move(added));
     return false;
@@ -174,6 +176,7 @@ class ServerStream : public LiveStream {
 
  private:
   StreamRegistry& registry_;
+  const std::string peer_;
   std::shared_ptr<LiveStream> self_;  // gRPC's hold, until OnDone
   mutable absl::Mutex mutex_;
   WriteQueue<Out> queue_ ABSL_GUARDED_BY(mutex_);
@@ -301,7 +304,8 @@ class ServerUnaryCall final
       public std::enable_shared_from_this<ServerUnaryCall>,
       private grpc::ServerUnaryReactor {
  public:
-  static std::shared_ptr<ServerUnaryCall> Create(StreamRegistry& registry);
+  static std::shared_ptr<ServerUnaryCall> Create(
+      grpc::CallbackServerContext* context, StreamRegistry& registry);
 
   // Once, before the handler returns. on_cancel: the caller gave up; the call
   // still has to be finished.
@@ -316,12 +320,15 @@ class ServerUnaryCall final
   grpc::ServerUnaryReactor* reactor() { return this; }
 
  private:
-  explicit ServerUnaryCall(StreamRegistry& registry) : registry_(registry) {}
+  ServerUnaryCall(grpc::CallbackServerContext* context,
+                  StreamRegistry& registry)
+      : registry_(registry), peer_(context->peer()) {}
 
   void OnCancel() override;
   void OnDone() override;
 
   StreamRegistry& registry_;
+  const std::string peer_;
   std::shared_ptr<LiveStream> self_;  // gRPC's hold, until OnDone
   std::function<void()> on_cancel_;
   absl::Mutex mutex_;

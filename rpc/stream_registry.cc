@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/errors.h"
 
@@ -13,22 +14,38 @@ constexpr absl::Duration kAbortWait = absl::Seconds(1);
 
 }  // namespace
 
-StreamRegistry::StreamRegistry(size_t max_streams)
-    : max_streams_(max_streams) {}
+std::string CallerOf(absl::string_view peer) {
+  for (const char* loopback :
+       {"ipv4:127.", "ipv6:[::1]", "ipv6:%5B::1%5D", "unix:"}) {
+    if (absl::StartsWith(peer, loopback)) return std::string(peer);
+  }
+  return std::string(peer.substr(0, peer.rfind(':')));
+}
 
-absl::Status StreamRegistry::Add(std::shared_ptr<LiveStream> stream) {
+StreamRegistry::StreamRegistry(const StreamLimits& limits) : limits_(limits) {}
+
+absl::Status StreamRegistry::Add(std::shared_ptr<LiveStream> stream,
+                                 absl::string_view peer) {
+  std::string caller = CallerOf(peer);
   absl::MutexLock lock(&mutex_);
   if (finishing_) {
     return WithReason(absl::UnavailableError("the server is shutting down"),
                       kShuttingDown);
   }
-  if (streams_.size() >= max_streams_) {
+  if (streams_.size() >= limits_.in_all) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the server already has ", streams_.size(),
-                     " open streams, its limit; try again later"));
+                     " open calls, its limit; try again later"));
   }
+  const auto known = num_by_caller_.find(caller);
+  if (known != num_by_caller_.end() && known->second >= limits_.per_caller) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(caller, " already has ", known->second,
+                     " open calls, the limit of one caller; end some first"));
+  }
+  ++num_by_caller_[caller];
   LiveStream* const key = stream.get();
-  streams_.emplace(key, std::move(stream));
+  streams_.emplace(key, Entry{std::move(stream), std::move(caller)});
   return absl::OkStatus();
 }
 
@@ -37,8 +54,11 @@ void StreamRegistry::Remove(LiveStream* stream) {
   absl::MutexLock lock(&mutex_);
   const auto it = streams_.find(stream);
   if (it == streams_.end()) return;
-  keep = std::move(it->second);
+  keep = std::move(it->second.stream);
+  const auto count = num_by_caller_.find(it->second.caller);
+  if (--count->second == 0) num_by_caller_.erase(count);
   streams_.erase(it);
+  if (streams_.empty()) emptied_.NotifyAll();
 }
 
 size_t StreamRegistry::size() const {
@@ -62,7 +82,7 @@ std::vector<std::shared_ptr<LiveStream>> StreamRegistry::Snapshot() const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::shared_ptr<LiveStream>> streams;
   streams.reserve(streams_.size());
-  for (const auto& [key, stream] : streams_) streams.push_back(stream);
+  for (const auto& [key, entry] : streams_) streams.push_back(entry.stream);
   return streams;
 }
 
@@ -71,7 +91,7 @@ bool StreamRegistry::AwaitEmpty(absl::Duration timeout) {
   const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return streams_.empty();
   };
-  return mutex_.AwaitWithTimeout(absl::Condition(&empty), timeout);
+  return emptied_.WaitFor(mutex_, timeout, empty);
 }
 
 }  // namespace evenstep::rpc

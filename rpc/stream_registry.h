@@ -4,17 +4,21 @@
 // The live calls of a server, so that a shutdown can end them first:
 // grpc::Server::Shutdown waits for ever on a callback RPC that nobody finishes.
 // The stream wrappers add and remove themselves. Thread-safe. Outlives the
-// server and every stream made with it.
+// server and every stream made with it. Bounded: in all, and for each caller,
+// so that one of them cannot use up what the others need.
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_wait.h"
 
 namespace evenstep::rpc {
 
@@ -29,12 +33,23 @@ class LiveStream {
   virtual void Abort(absl::Status status) = 0;
 };
 
+struct StreamLimits {
+  size_t in_all = 16384;
+  // The trainers of a node wait for each other with a call each.
+  size_t per_caller = 2048;
+};
+
+// Who makes a call, by gRPC's name of its peer: the host; on loopback, where
+// all callers have one host, the connection.
+std::string CallerOf(absl::string_view peer);
+
 class StreamRegistry {
  public:
-  explicit StreamRegistry(size_t max_streams = 4096);
+  explicit StreamRegistry(const StreamLimits& limits = {});
 
-  // UNAVAILABLE: FinishAll has begun. RESOURCE_EXHAUSTED: too many streams.
-  absl::Status Add(std::shared_ptr<LiveStream> stream)
+  // UNAVAILABLE: FinishAll has begun. RESOURCE_EXHAUSTED: too many streams, in
+  // all or of this peer.
+  absl::Status Add(std::shared_ptr<LiveStream> stream, absl::string_view peer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Does nothing for a stream that was not added.
   void Remove(LiveStream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,10 +66,17 @@ class StreamRegistry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool AwaitEmpty(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const size_t max_streams_;
+  struct Entry {
+    std::shared_ptr<LiveStream> stream;
+    std::string caller;
+  };
+
+  const StreamLimits limits_;
   mutable absl::Mutex mutex_;
+  SteadyCondition emptied_;  // streams_
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unordered_map<LiveStream*, std::shared_ptr<LiveStream>> streams_
+  std::unordered_map<LiveStream*, Entry> streams_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, size_t> num_by_caller_
       ABSL_GUARDED_BY(mutex_);
 };
 

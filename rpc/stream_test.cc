@@ -47,9 +47,9 @@ class FakeAgentService : public v1::AgentService::CallbackService {
     return stream->reactor();
   }
   grpc::ServerUnaryReactor* Rendezvous(
-      grpc::CallbackServerContext*, const v1::RendezvousRequest*,
+      grpc::CallbackServerContext* context, const v1::RendezvousRequest*,
       v1::RendezvousResponse* response) override {
-    auto call = ServerUnaryCall::Create(streams_);
+    auto call = ServerUnaryCall::Create(context, streams_);
     on_rendezvous(call, response);
     return call->reactor();
   }
@@ -374,26 +374,45 @@ TEST_F(StreamTest, AWaitingUnaryCallIsAnsweredOnceAndEndedByShutdown) {
   EXPECT_TRUE(absl::IsUnavailable(first.status())) << first.status();
 }
 
+struct NoStream : LiveStream {
+  void Finish(absl::Status) override {}
+  void Abort(absl::Status) override {}
+};
+
+absl::Status AddOne(StreamRegistry& registry, absl::string_view peer) {
+  return registry.Add(std::make_shared<NoStream>(), peer);
+}
+
 TEST(StreamRegistryTest, MoreStreamsThanTheLimitAreRefused) {
-  struct Nothing : LiveStream {
-    void Finish(absl::Status) override {}
-    void Abort(absl::Status) override {}
-  };
-  StreamRegistry registry(1);
-  ASSERT_TRUE(registry.Add(std::make_shared<Nothing>()).ok());
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(registry.Add(std::make_shared<Nothing>())));
+  StreamRegistry registry(StreamLimits{.in_all = 1});
+  ASSERT_TRUE(AddOne(registry, "ipv4:10.0.0.1:1").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(AddOne(registry, "ipv4:10.0.0.2:1")));
+}
+
+TEST(StreamRegistryTest, OneCallerCannotUseUpTheStreamsOfTheOthers) {
+  StreamRegistry registry(StreamLimits{.in_all = 100, .per_caller = 2});
+  auto first = std::make_shared<NoStream>();
+  ASSERT_TRUE(registry.Add(first, "ipv4:10.0.0.1:1").ok());
+  ASSERT_TRUE(AddOne(registry, "ipv4:10.0.0.1:2").ok());
+  const absl::Status refused = AddOne(registry, "ipv4:10.0.0.1:3");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(AddOne(registry, "ipv4:10.0.0.2:1").ok());
+  registry.Remove(first.get());
+  EXPECT_TRUE(AddOne(registry, "ipv4:10.0.0.1:3").ok());
+}
+
+TEST(StreamRegistryTest, ACallerIsAHostAndOnLoopbackAConnection) {
+  EXPECT_EQ(CallerOf("ipv4:10.0.0.1:555"), "ipv4:10.0.0.1");
+  EXPECT_EQ(CallerOf("ipv6:%5Bfe80::1%5D:555"), "ipv6:%5Bfe80::1%5D");
+  EXPECT_EQ(CallerOf("ipv4:127.0.0.1:555"), "ipv4:127.0.0.1:555");
+  EXPECT_EQ(CallerOf("ipv6:%5B::1%5D:555"), "ipv6:%5B::1%5D:555");
 }
 
 TEST(StreamRegistryTest, NoStreamIsAddedAfterTheEndHasBegun) {
-  struct Nothing : LiveStream {
-    void Finish(absl::Status) override {}
-    void Abort(absl::Status) override {}
-  };
   StreamRegistry registry;
   EXPECT_TRUE(
       registry.FinishAll(absl::UnavailableError("end"), absl::ZeroDuration()));
-  EXPECT_TRUE(absl::IsUnavailable(registry.Add(std::make_shared<Nothing>())));
+  EXPECT_TRUE(absl::IsUnavailable(AddOne(registry, "ipv4:10.0.0.1:1")));
 }
 
 }  // namespace

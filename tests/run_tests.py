@@ -84,7 +84,7 @@ def main():
                         help="tests of these names")
     parser.add_argument("--without", metavar="REGEX",
                         help="no tests of these names")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     build = options.build.resolve()
     results = build / "test-results"

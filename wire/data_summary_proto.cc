@@ -1,5 +1,7 @@
 #include "wire/data_summary_proto.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 
 namespace evenstep::wire {
@@ -13,12 +15,18 @@ v1::DataSummary ToProto(const data::DatasetSummary& summary) {
   proto.set_longest(summary.longest);
   proto.set_total_tokens(summary.total_tokens);
   proto.set_content_key(summary.content_key);
+  proto.set_largest_token(summary.largest_token);
+  proto.set_num_hidden_files(summary.left_out.hidden);
+  proto.set_num_own_files(summary.left_out.own);
+  proto.set_num_tool_files(summary.left_out.tools);
+  proto.set_num_links(summary.left_out.links);
   return proto;
 }
 
 v1::DataSummary ToProto(const jobspec::OpenedData& data) {
   v1::DataSummary proto = ToProto(data.training->summary());
   proto.set_content_key(data.content_key);
+  for (const std::string& warning : data.warnings) proto.add_warnings(warning);
   if (data.held_out == nullptr) return proto;
   const data::DatasetSummary& held_out = data.held_out->summary();
   proto.set_evaluation_too_long(held_out.num_too_long);
@@ -34,7 +42,9 @@ v1::DataSummary ToProto(const jobspec::OpenedData& data) {
 absl::StatusOr<data::DatasetSummary> FromProto(const v1::DataSummary& proto) {
   for (const int64_t count :
        {proto.num_samples(), proto.num_too_long(), proto.num_bad(),
-        proto.num_truncated(), proto.longest(), proto.total_tokens()}) {
+        proto.num_truncated(), proto.longest(), proto.total_tokens(),
+        proto.num_hidden_files(), proto.num_own_files(), proto.num_tool_files(),
+        proto.num_links()}) {
     if (count < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("data summary with a count of ", count));
@@ -48,6 +58,11 @@ absl::StatusOr<data::DatasetSummary> FromProto(const v1::DataSummary& proto) {
   summary.longest = proto.longest();
   summary.total_tokens = proto.total_tokens();
   summary.content_key = proto.content_key();
+  summary.largest_token = proto.largest_token();
+  summary.left_out.hidden = proto.num_hidden_files();
+  summary.left_out.own = proto.num_own_files();
+  summary.left_out.tools = proto.num_tool_files();
+  summary.left_out.links = proto.num_links();
   return summary;
 }
 

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "evenstep/v1/plan.pb.h"
@@ -210,21 +211,54 @@ TEST_F(FrameTest, InterruptedCallsGoOn) {
   EXPECT_EQ(got.step(), 5);
 }
 
+// What a reader has to make of `bytes`: how many messages, and the status after
+// the last.
+std::pair<int, absl::StatusCode> Expected(absl::string_view bytes) {
+  int num_messages = 0;
+  while (!bytes.empty()) {
+    if (bytes.size() < 4) return {num_messages, absl::StatusCode::kDataLoss};
+    size_t size = 0;
+    for (int i = 0; i < 4; ++i) size = size << 8 | uint8_t(bytes[i]);
+    bytes.remove_prefix(4);
+    if (size > bytes.size() ||
+        !v1::StepPlan().ParseFromArray(bytes.data(), static_cast<int>(size))) {
+      return {num_messages, absl::StatusCode::kDataLoss};
+    }
+    bytes.remove_prefix(size);
+    ++num_messages;
+  }
+  return {num_messages, absl::StatusCode::kUnavailable};
+}
+
 TEST_F(FrameTest, RandomBytesNeverCrashTheReader) {
   std::mt19937 random(11);
+  int num_read = 0;
   for (int round = 0; round < 300; ++round) {
     SocketPair pair;
-    std::string bytes = {0, 0, 0, static_cast<char>(random() % 64)};
-    if (round % 4 == 0) bytes[2] = static_cast<char>(random());
+    v1::StepPlan plan;
+    plan.set_step(round);
+    const std::string body = plan.SerializeAsString();
+    std::string bytes;
+    for (int sound = random() % 3; sound > 0; --sound) {
+      bytes += std::string{0, 0, 0, static_cast<char>(body.size())} + body;
+    }
+    bytes +=
+        std::string{0, 0, round % 4 == 0 ? static_cast<char>(random()) : '\0',
+                    static_cast<char>(random() % 64)};
     for (int i = random() % 80; i > 0; --i) {
       bytes += static_cast<char>(random());
     }
     pair.WriteRaw(bytes);
     pair.CloseRaw();
     v1::StepPlan got;
-    while (pair.socket_->Receive(&got).ok()) {
-    }
+    int num_messages = 0;
+    absl::Status status;
+    while ((status = pair.socket_->Receive(&got)).ok()) ++num_messages;
+    EXPECT_EQ(std::pair(num_messages, status.code()), Expected(bytes))
+        << round << ": " << status;
+    num_read += num_messages;
   }
+  EXPECT_GT(num_read, 200);
 }
 
 }  // namespace

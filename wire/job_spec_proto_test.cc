@@ -158,7 +158,8 @@ TEST(DataSummaryProtoTest, RoundTripKeepsEveryCount) {
                                         .num_truncated = 4,
                                         .longest = 5,
                                         .total_tokens = 6,
-                                        .content_key = 1ULL << 63};
+                                        .content_key = 1ULL << 63,
+                                        .left_out = {7, 8, 9, 10}};
   const auto again = FromProto(ToProto(summary));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->num_samples, 1);
@@ -168,6 +169,10 @@ TEST(DataSummaryProtoTest, RoundTripKeepsEveryCount) {
   EXPECT_EQ(again->longest, 5);
   EXPECT_EQ(again->total_tokens, 6);
   EXPECT_EQ(again->content_key, 1ULL << 63);
+  EXPECT_EQ(again->left_out.hidden, 7);
+  EXPECT_EQ(again->left_out.own, 8);
+  EXPECT_EQ(again->left_out.tools, 9);
+  EXPECT_EQ(again->left_out.links, 10);
 }
 
 TEST(DataSummaryProtoTest, CountsBelowZeroAreRefused) {

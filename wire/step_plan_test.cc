@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "jobspec/rules/plan_rules.h"
 #include "planner/planner.h"
+#include "planner/validate.h"
 
 namespace evenstep::wire {
 namespace {
@@ -316,6 +319,49 @@ TEST(StepPlanTest, ShapesOfVideoTravelWithTheirSamples) {
   EXPECT_FALSE(FromProto(proto).ok());
   proto.mutable_micro_batches(0)->clear_shapes();
   EXPECT_TRUE(FromProto(proto).ok());
+}
+
+// The bound at submit is on plans that are not made yet: it must hold for the
+// largest that there can be.
+TEST(StepPlanTest, NoPlanIsLargerThanTheBoundAtSubmit) {
+  for (const bool is_video : {false, true}) {
+    jobspec::JobSpec spec;
+    spec.batch_samples = 1000;
+    spec.ranks = planner::kMaxRanks;
+    if (is_video) spec.model.kind = jobspec::ModelKind::kVideo;
+    ASSERT_EQ(spec.model.is_video(), is_video);
+    v1::StepPlan plan;
+    for (int64_t i = 0; i < spec.batch_samples; ++i) {
+      v1::MicroBatch& micro_batch = *plan.add_micro_batches();
+      micro_batch.set_first_rank(planner::kMaxRanks);
+      micro_batch.set_degree(planner::kMaxRanks);
+      micro_batch.add_sample_ids(std::numeric_limits<int64_t>::max());
+      micro_batch.add_lengths(planner::kMaxLengthTokens);
+      micro_batch.set_recompute_layers(planner::kMaxLayers);
+      micro_batch.set_predicted_ns(std::numeric_limits<int64_t>::max());
+      micro_batch.set_sp_mode(v1::SP_MODE_SWITCH);
+      micro_batch.set_ulysses_degree(planner::kMaxRanks);
+      micro_batch.set_recompute_temporal_layers(planner::kMaxLayers);
+      micro_batch.set_round(planner::kMaxSamples);
+      if (!is_video) continue;
+      v1::ClipShape& shape = *micro_batch.add_shapes();
+      shape.set_frames(planner::kMaxLengthTokens);
+      shape.set_height(planner::kMaxLengthTokens);
+      shape.set_width(planner::kMaxLengthTokens);
+    }
+    for (int rank = 0; rank < spec.ranks; ++rank) plan.add_rank_speed(1);
+    for (int degree = 1; degree <= planner::kMaxContiguousRanks; ++degree) {
+      for (auto* costs : {plan.mutable_costs()->mutable_collective(),
+                          plan.mutable_costs()->mutable_gather()}) {
+        v1::CollectiveCost& cost = *costs->Add();
+        cost.set_degree(degree);
+        cost.set_ns_per_token(1.5);
+      }
+    }
+    EXPECT_LE(static_cast<int64_t>(plan.ByteSizeLong()),
+              jobspec::MostPlanBytes(spec))
+        << (is_video ? "video" : "text");
+  }
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ import statistics
 
 # Of `even`, by CPU seconds.
 LARGEST_IDLE_SHARE = 0.03
-# Above it a run says nothing about a few per cent, and more is forgiven to
-# nobody.
+# Above this a run cannot tell rows apart that differ by a few per cent; no row
+# is allowed more.
 LARGEST_NOISE = 0.05
 # Over an emulated link four ranks share two cores, and the wall clock judges:
 # both were seen up to 7.4 % and 3.9 %.

@@ -323,7 +323,7 @@ def main():
         problems += part_problems
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({
-        "machine": f"{os.cpu_count()} cores, {platform.processor()} "
+        "machine": f"{len(os.sched_getaffinity(0))} cores, {platform.processor()} "
                    f"{platform.machine()}",
         "load_average": os.getloadavg()[0],
         "rows": rows,

@@ -169,7 +169,7 @@ class CommandLine {
 
   void AddControls() {
     AddCancelFlags(
-        Add("cancel", "Stop a job after its present step",
+        Add("cancel", "Stop a job after its present step, and keep its weights",
             [this] { return Cancel(environment_, global_, cancel_); }),
         &cancel_);
     AddWaitFlags(
@@ -200,9 +200,12 @@ class CommandLine {
   }
 
   int UsageError(const std::string& message) {
-    const auto chosen = app_.get_subcommands();
-    environment_.err << "evenstep: " << message << "\nSee `evenstep "
-                     << (chosen.empty() ? "" : chosen[0]->get_name() + " ")
+    std::string words;
+    for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
+      app = app->get_subcommands()[0];
+      words += app->get_name() + " ";
+    }
+    environment_.err << "evenstep: " << message << "\nSee `evenstep " << words
                      << "--help`." << std::endl;
     return kExitUsage;
   }

@@ -60,6 +60,22 @@ TEST_F(AppTest, ListReadsAllPagesUpToItsLimit) {
   }
   EXPECT_EQ(Run({"list", "-o", "json", "--limit", "7"}), 0);
   EXPECT_EQ(Json::parse(out())["jobs"].size(), 7u);
+  EXPECT_EQ(Json::parse(out())["num_jobs"], 25);
+}
+
+TEST_F(AppTest, ListSaysThatThereAreMore) {
+  Job job = FullJob();
+  for (int i = 0; i < 1200; ++i) {
+    job.id = absl::StrCat("job-", i);
+    fake_.PutJob(job);
+  }
+  EXPECT_EQ(Run({"list"}), 0);
+  EXPECT_THAT(err(), HasSubstr("100 of 1,200 jobs, the newest; --limit"));
+  EXPECT_THAT(out(), Not(HasSubstr("--limit"))) << "it is no row";
+  EXPECT_EQ(Run({"list", "--limit", "1200"}), 0);
+  EXPECT_THAT(err(), Not(HasSubstr("--limit")));
+  EXPECT_EQ(Run({"list", "--state", "failed"}), 0);
+  EXPECT_THAT(err(), HasSubstr("No jobs."));
 }
 
 TEST_F(AppTest, AnUnknownStateIsAUsageErrorWithASuggestion) {
@@ -193,6 +209,13 @@ TEST_F(AppTest, HelpNamesEveryPolicy) {
   }
 }
 
+TEST(FormatDataTest, IndexingIsShownWhileItLasts) {
+  client::DataSummary data;
+  data.indexed_bytes = 5'050'000'000;
+  data.bytes_to_index = 12'300'000'000;
+  EXPECT_EQ(FormatData(data), "indexing: 41% of 12.3 GB");
+}
+
 TEST(FormatDataTest, WhatIsLeftOutOfEitherSourceIsCounted) {
   client::DataSummary data;
   data.num_samples = 7;
@@ -204,14 +227,29 @@ TEST(FormatDataTest, WhatIsLeftOutOfEitherSourceIsCounted) {
   const std::string text = FormatData(data);
   data.evaluation_tokens = 90;
   EXPECT_EQ(FormatData(data),
-            "7 documents, 0 tokens, longest 0; 1 skipped as empty or "
-            "unreadable; 5 more for evaluation, 90 tokens (4 skipped as too "
-            "long; 3 skipped as empty or unreadable; 2 without a loss)");
+            "7 documents, 0 tokens, longest 0; 1 skipped as bad; "
+            "5 more for evaluation, 90 tokens (4 skipped as too "
+            "long; 3 skipped as bad; 2 without a loss)");
+  data.num_hidden_files = 2;
+  data.num_own_files = 1;
+  EXPECT_THAT(FormatData(data),
+              HasSubstr("bad; no data: 2 hidden entries, 1 entry of an "
+                        "earlier run; 5 more for evaluation"));
+  data.num_hidden_files = data.num_own_files = 0;
   data.num_bad = data.evaluation_bad = data.evaluation_untrained = 0;
   data.evaluation_too_long = 0;
   EXPECT_EQ(FormatData(data),
             "7 documents, 0 tokens, longest 0; 5 more for evaluation, 90 "
             "tokens");
+}
+
+TEST_F(AppTest, WarningsStandBelowTheDataInLinesOfTheirOwn) {
+  client::DataSummary data;
+  data.num_samples = 3;
+  data.warnings = {"a step draws 16 samples", "no\x1bhead"};
+  EXPECT_EQ(FormatDataAndWarnings(data),
+            "Data: 3 documents, 0 tokens, longest 0\nWarning: a step draws 16 "
+            "samples\nWarning: no\\x1bhead");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "client/cli/follow_job.h"
 #include "client/cli/job_source.h"
 #include "client/submission.h"
+#include "jobspec/input_check.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
@@ -40,13 +41,9 @@ ExitCode EndOfStream(Environment& environment, Output& output,
 ExitCode ShowOutcome(Output& output, const Job& job) {
   if (output.structured()) output.StreamDocument(ToJson(job));
   output.Message(absl::StrCat("Job ", job.id, " ", FormatOutcome(job)));
-  if (job.data) output.Message(absl::StrCat("Data: ", FormatData(*job.data)));
-  if (!job.weights_path.empty()) {
-    output.Message(absl::StrCat("Weights: ", job.weights_path, " on node ",
-                                job.placements.empty()
-                                    ? std::string("of rank 0")
-                                    : job.placements[0].node));
-  }
+  if (job.data) output.Message(FormatDataAndWarnings(*job.data));
+  const std::string weights = FormatWeights(job);
+  if (!weights.empty()) output.Message(absl::StrCat("Weights: ", weights));
   return ExitCodeOf(job.state);
 }
 
@@ -56,6 +53,12 @@ ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
   FollowOptions options;
   options.stream = UntilInterrupted(environment);
   ProgressPrinter printer(environment, global, job.num_steps);
+  options.on_item = [&, told = false](const client::WatchItem& item) mutable {
+    if (item.step == nullptr || std::exchange(told, true)) return;
+    const absl::StatusOr<Job> now = client.Get(job.id);
+    if (!now.ok() || !now->data || now->data->warnings.empty()) return;
+    printer.Say(FormatDataAndWarnings(*now->data));
+  };
   auto ended = FollowJob(client, job, options, printer);
   if (!ended.ok()) {
     return EndOfStream(environment, output, job.id, ended.status());
@@ -98,6 +101,15 @@ ExitCode FailSubmit(Output& output, const std::string& job_id,
   return code;
 }
 
+// What is wrong with a file that the job names, if this machine has it.
+absl::Status CheckVisibleInputs(const jobspec::JobSpec& spec) {
+  absl::Status sound = jobspec::CheckInputs(
+      spec,
+      {jobspec::InputDepth::kHeaders, jobspec::InputPlace::kMayBeElsewhere});
+  if (sound.ok()) return sound;
+  return absl::InvalidArgumentError(sound.message());
+}
+
 absl::StatusOr<std::vector<JobState>> ParseStates(
     const std::vector<std::string>& names) {
   std::vector<std::string> known;
@@ -117,18 +129,31 @@ absl::StatusOr<std::vector<JobState>> ParseStates(
   return states;
 }
 
-absl::StatusOr<std::vector<Job>> ListUpTo(client::Client& client,
-                                          client::ListOptions options,
-                                          size_t limit) {
-  std::vector<Job> jobs;
+// 1,234,567
+std::string WithCommas(int64_t number) {
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text.push_back(',');
+    text.push_back(digits[i]);
+  }
+  return text;
+}
+
+// The newest `limit` as one page.
+absl::StatusOr<client::JobPage> ListUpTo(client::Client& client,
+                                         client::ListOptions options,
+                                         size_t limit) {
+  client::JobPage all;
   do {
     options.page_size =
-        static_cast<int>(std::min<size_t>(kPageSize, limit - jobs.size()));
+        static_cast<int>(std::min<size_t>(kPageSize, limit - all.jobs.size()));
     EVENSTEP_ASSIGN_OR_RETURN(client::JobPage page, client.List(options));
-    for (Job& job : page.jobs) jobs.push_back(std::move(job));
+    for (Job& job : page.jobs) all.jobs.push_back(std::move(job));
+    all.num_jobs = page.num_jobs;
     options.page_token = page.next_page_token;
-  } while (!options.page_token.empty() && jobs.size() < limit);
-  return jobs;
+  } while (!options.page_token.empty() && all.jobs.size() < limit);
+  return all;
 }
 
 }  // namespace
@@ -162,10 +187,14 @@ ExitCode Submit(Environment& environment, const GlobalOptions& global,
   options->overrides = command.overrides;
   if (!command.name.empty()) {
     options->overrides.push_back("name=" + command.name);
+    options->override_names.resize(options->overrides.size());
+    options->override_names.back() = "--name";
   }
   auto submission = client::MakeSubmission(*options);
   if (!submission.ok()) return output.Fail(submission.status());
   options->job_id = submission->job_id;
+  const absl::Status sound = CheckVisibleInputs(submission->spec);
+  if (!sound.ok()) return output.Fail(sound);
   auto client = ConnectFor(environment, global);
   auto submitted = client->Submit(*options);
   if (!submitted.ok()) {
@@ -197,17 +226,25 @@ ExitCode List(Environment& environment, const GlobalOptions& global,
   if (!states.ok()) return output.Fail(states.status());
   options.states = *states;
   auto client = ConnectFor(environment, global);
-  auto jobs = ListUpTo(*client, options, static_cast<size_t>(command.limit));
-  if (!jobs.ok()) return output.Fail(jobs.status());
+  auto page = ListUpTo(*client, options, static_cast<size_t>(command.limit));
+  if (!page.ok()) return output.Fail(page.status());
+  const auto num_shown = static_cast<int64_t>(page->jobs.size());
+  // A coordinator of an older version does not say how many there are.
+  const int64_t num_jobs = std::max(page->num_jobs, num_shown);
   if (output.structured()) {
     Json list = Json::array();
-    for (const Job& job : *jobs) list.push_back(ToJson(job));
-    output.Document({{"jobs", list}});
+    for (const Job& job : page->jobs) list.push_back(ToJson(job));
+    output.Document({{"jobs", list}, {"num_jobs", num_jobs}});
     return kExitOk;
   }
-  if (jobs->empty()) output.Message("No jobs.");
-  output.Text(FormatJobList(*jobs, output.detail(), environment.clock->Wall(),
-                            output.colour()));
+  if (page->jobs.empty()) output.Message("No jobs.");
+  output.Text(FormatJobList(page->jobs, output.detail(),
+                            environment.clock->Wall(), output.colour()));
+  if (num_shown < num_jobs) {
+    output.Message(absl::StrCat(WithCommas(num_shown), " of ",
+                                WithCommas(num_jobs),
+                                " jobs, the newest; --limit shows more"));
+  }
   return kExitOk;
 }
 

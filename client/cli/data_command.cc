@@ -1,5 +1,6 @@
 #include "client/cli/data_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,10 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/counted.h"
 #include "base/log.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "client/cli/job_source.h"
 #include "client/cli/show/data_report.h"
+#include "client/cli/show/index_progress.h"
 #include "client/cli/show/printable_text.h"
 #include "client/convert.h"
 #include "data/latents/latents_dataset.h"
@@ -21,6 +25,7 @@
 #include "data/source_kind.h"
 #include "data/text/tokenizer.h"
 #include "jobspec/job_spec.h"
+#include "jobspec/job_warnings.h"
 #include "jobspec/open_data.h"
 #include "planner/validate.h"
 #include "wire/data_summary_proto.h"
@@ -61,7 +66,8 @@ absl::Status CheckPatch(const InspectDataCommand& command,
 absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
   Inspected inspected;
   jobspec::JobSpec spec;  // with a job's defaults
-  if (data::FindSourceKind(command.what) != nullptr) {
+  const bool is_job = data::FindSourceKind(command.what) == nullptr;
+  if (!is_job) {
     spec.data.source = command.what;
     spec.data.max_length = 0;
   } else {
@@ -81,27 +87,39 @@ absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
   EVENSTEP_RETURN_IF_ERROR(CheckPatch(command, spec.data.source));
   if (command.patch > 0) spec.model.patch = command.patch;
   inspected.rules = jobspec::ToDatasetOptions(spec);
-  if (spec.evaluation.enabled()) inspected.job = spec;
+  if (is_job) inspected.job = spec;
   return inspected;
 }
 
 // All samples that can be read, however long. INVALID_ARGUMENT where there is
 // nothing at the path.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(DatasetOptions options) {
+absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(Environment& environment,
+                                                 const GlobalOptions& global,
+                                                 DatasetOptions options) {
   options.max_length = planner::kMaxLengthTokens;
   options.on_too_long = data::OnTooLong::kSkip;
   options.on_bad_sample = data::OnBadSample::kSkip;
+  IndexProgressView progress(environment, global.quiet);
+  options.progress = progress.Callback();
   SetLogLevel(LogLevel::kWarning);
+  environment.ends_at_once = true;  // until indexing begins
   absl::StatusOr<std::unique_ptr<Dataset>> opened = data::OpenDataset(options);
+  progress.Finish();
+  environment.ends_at_once = true;
   if (!absl::IsNotFound(opened.status())) return opened;
   return absl::InvalidArgumentError(opened.status().message());
 }
 
 // By opening the data again as a rank of the job would.
-HeldOutReport MakeHeldOutReport(const jobspec::JobSpec& job) {
+// CANCELLED: interrupted.
+absl::StatusOr<HeldOutReport> MakeHeldOutReport(const jobspec::JobSpec& job,
+                                                IndexProgressView* progress) {
   HeldOutReport report;
   report.source = job.evaluation.source;
-  const absl::StatusOr<jobspec::OpenedData> data = jobspec::OpenData(job);
+  const absl::StatusOr<jobspec::OpenedData> data =
+      jobspec::OpenData(job, progress->Callback());
+  progress->Finish();
+  if (absl::IsCancelled(data.status())) return data.status();
   if (!data.ok()) {
     report.refused = std::string(data.status().message());
     return report;
@@ -110,6 +128,24 @@ HeldOutReport MakeHeldOutReport(const jobspec::JobSpec& job) {
   report.num_tokens = data->held_out->summary().total_tokens;
   report.job = client::FromProto(wire::ToProto(*data));
   return report;
+}
+
+// As the ranks of the job would warn.
+std::vector<std::string> WarningsOf(const jobspec::JobSpec& job,
+                                    const DataReport& report) {
+  jobspec::DataFacts facts;
+  facts.num_samples = report.num_samples;
+  if (job.data.on_too_long == data::OnTooLong::kSkip) {
+    facts.num_samples -= report.num_too_long;
+  }
+  facts.longest = std::min(report.longest, job.data.max_length);
+  facts.num_evaluated = job.evaluation.samples;
+  if (!report.held_out || !report.held_out->refused.empty()) {
+    return jobspec::JobWarnings(job, facts);
+  }
+  facts.num_samples = report.held_out->job.num_samples;
+  facts.num_evaluated = report.held_out->job.evaluation_samples;
+  return jobspec::JobWarnings(job, facts);
 }
 
 // What `data tokenize` did.
@@ -133,18 +169,18 @@ absl::Status CheckBad(const Dataset& dataset,
   const int64_t num_bad = dataset.summary().num_bad;
   if (num_bad == 0 || command.skip_bad) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(num_bad, " bad samples in ", command.source,
+      absl::StrCat(Counted(num_bad, "bad sample"), " in ", command.source,
                    "; --skip-bad leaves them out"));
 }
 
 absl::StatusOr<Tokenized> Tokenize(Environment& environment,
+                                   const GlobalOptions& global,
                                    const TokenizeDataCommand& command) {
   DatasetOptions options;
   options.source = command.source;
   options.tokenizer = command.tokenizer;
-  environment.ends_at_once = true;  // until a file is begun
   EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
-                            OpenAll(options));
+                            OpenAll(environment, global, options));
   EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, command));
   environment.ends_at_once = false;
   EVENSTEP_ASSIGN_OR_RETURN(
@@ -162,6 +198,8 @@ absl::StatusOr<Tokenized> Tokenize(Environment& environment,
   const Tokenized done = {writer.num_documents(), writer.num_tokens(),
                           dataset->summary().num_bad};
   EVENSTEP_RETURN_IF_ERROR(std::move(writer).Finish());
+  MarkOutput(command.out + ".bin").IgnoreError();
+  MarkOutput(command.out + ".idx").IgnoreError();
   return done;
 }
 
@@ -207,10 +245,16 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
   environment.ends_at_once = true;
   const absl::StatusOr<Inspected> inspected = WhatToInspect(command);
   if (!inspected.ok()) return output.Fail(inspected.status());
-  const auto dataset = OpenAll(inspected->rules);
+  const auto dataset = OpenAll(environment, global, inspected->rules);
   if (!dataset.ok()) return output.Fail(dataset.status());
   DataReport report = MakeDataReport(**dataset, inspected->rules);
-  if (inspected->job) report.held_out = MakeHeldOutReport(*inspected->job);
+  if (inspected->job && inspected->job->evaluation.enabled()) {
+    IndexProgressView progress(environment, global.quiet);
+    auto held_out = MakeHeldOutReport(*inspected->job, &progress);
+    if (!held_out.ok()) return output.Fail(held_out.status());
+    report.held_out = *std::move(held_out);
+  }
+  if (inspected->job) report.warnings = WarningsOf(*inspected->job, report);
   if (output.structured()) {
     output.Document(ToJson(report));
   } else {
@@ -223,7 +267,7 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
 ExitCode TokenizeData(Environment& environment, const GlobalOptions& global,
                       const TokenizeDataCommand& command) {
   Output output(environment, global);
-  const absl::StatusOr<Tokenized> done = Tokenize(environment, command);
+  const absl::StatusOr<Tokenized> done = Tokenize(environment, global, command);
   if (!done.ok()) return output.Fail(done.status());
   if (output.structured()) {
     output.Document({{"documents", done->num_documents},

@@ -51,6 +51,31 @@ TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
                       "says on_bad_sample: skip")));
 }
 
+TEST_F(DataCommandTest, InspectCountsWhatIsNoData) {
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), testing::Not(HasSubstr("left out")));
+  Write(".hidden", "x");
+  std::filesystem::create_directories(documents_ + "/out");
+  Write("out/loss.csv", "step,loss\n");
+  std::ofstream(documents_ + "/out/.evenstep-output") << "loss.csv\n";
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("3 samples, 108 tokens"),
+                           HasSubstr("no data, left out: 1 hidden entry, 1 "
+                                     "entry of an earlier run\n")));
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["hidden"], 1);
+  EXPECT_EQ(Json::parse(out())["own"], 1);
+}
+
+TEST_F(DataCommandTest, TokenizedFilesAreResults) {
+  std::filesystem::remove(documents_ + "/empty");
+  ASSERT_EQ(Run({"data", "tokenize", source(), "--out", documents_ + "/t"}), 0);
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["samples"], 3);
+  EXPECT_EQ(Json::parse(out())["bad"], 0);
+  EXPECT_EQ(Json::parse(out())["own"], 2);
+}
+
 TEST_F(DataCommandTest, InspectCutsLatentsByThePatch) {
   ASSERT_EQ(Run({"data", "make-latents", folder_ + "/clips", "--clips", "4"}),
             0);
@@ -133,8 +158,8 @@ TEST_F(DataCommandTest, InspectShowsWhatIsLeftOutOfAnEvaluationsOwnSource) {
   EXPECT_THAT(out(), AllOf(HasSubstr("2 samples of text:"),
                            HasSubstr("held_out are held out, "),
                            HasSubstr("; 1 more for evaluation, 3 tokens (1 "
-                                     "skipped as too long; 1 skipped as empty "
-                                     "or unreadable; 1 without a loss)")));
+                                     "skipped as too long; 1 skipped as bad; "
+                                     "1 without a loss)")));
   std::ofstream(job_file_) << job << "fail" << evaluation;
   EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
   EXPECT_THAT(Json::parse(out())["held_out"]["refused"].get<std::string>(),

@@ -34,7 +34,9 @@ inline constexpr char kLocalExamples[] = R"(Examples:
   evenstep local --data text:. --set data.max_length=8192
 
 Leaves model.safetensors, config.json (of text), loss.csv, loss.json,
-summary.json, job.yaml and logs/ in the output folder. Ctrl-C stops the job after the step that runs now.)";
+summary.json, job.yaml and logs/ in the output folder. Ctrl-C stops the job
+after the step that runs now, and keeps its weights. A second Ctrl-C does not
+wait for the step: the weights of the step before are kept.)";
 
 inline constexpr char kPlanExamples[] = R"(Examples:
   evenstep plan --lengths wikipedia --gpus 64

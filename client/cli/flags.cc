@@ -27,6 +27,7 @@ std::string CheckAddress(const std::string& text) {
   const size_t colon = text.rfind(':');
   int port = 0;
   if (colon != std::string::npos && colon > 0 &&
+      text.find("://") == std::string::npos &&
       absl::SimpleAtoi(text.substr(colon + 1), &port) && port > 0 &&
       port <= 65535) {
     return "";

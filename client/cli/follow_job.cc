@@ -100,7 +100,7 @@ class Follower {
       }
       left_to_ask_ = false;
       const bool asked = queued_;
-      const absl::Status status = client_.Watch(
+      absl::Status status = client_.Watch(
           job_id_, cursor, stream,
           [this](const client::WatchItem& item) { return Deliver(item); });
       if (left_to_ask_) continue;

@@ -11,7 +11,9 @@
 #include "absl/strings/str_replace.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "client/cli/show/index_progress.h"
 #include "client/cli/show/table.h"
 #include "client/plan/plan_json.h"
 #include "client/plan/plan_report.h"
@@ -135,6 +137,7 @@ struct Planned {
 };
 
 absl::StatusOr<Planned> PlanAll(Environment& environment,
+                                const GlobalOptions& global,
                                 const PlanCommand& command) {
   plan::RunOptions options;
   EVENSTEP_ASSIGN_OR_RETURN(options.policies,
@@ -145,8 +148,13 @@ absl::StatusOr<Planned> PlanAll(Environment& environment,
   plan::LengthSource source = command.lengths;
   source.max_length = command.setup.max_length;
   source.input = environment.in;
-  EVENSTEP_ASSIGN_OR_RETURN(const plan::StepLengths lengths,
-                            plan::ReadStepLengths(source));
+  IndexProgressView progress(environment, global.quiet);
+  source.progress = progress.Callback();
+  const bool ends_at_once = environment.ends_at_once;
+  absl::StatusOr<plan::StepLengths> read = plan::ReadStepLengths(source);
+  progress.Finish();
+  environment.ends_at_once = ends_at_once;
+  EVENSTEP_ASSIGN_OR_RETURN(const plan::StepLengths lengths, std::move(read));
   EVENSTEP_ASSIGN_OR_RETURN(const planner::PublishedCosts costs,
                             plan::LoadCostsFor(command.setup, lengths));
   EVENSTEP_ASSIGN_OR_RETURN(
@@ -207,7 +215,7 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
   SetLogLevel(LogLevel::kError);
   const absl::Status report = CheckReportPath(command.report);
   if (!report.ok()) return output.Fail(report);
-  auto planned = PlanAll(environment, command);
+  auto planned = PlanAll(environment, global, command);
   if (!planned.ok()) return output.Fail(InFlags(planned.status()));
   for (const std::string& note : planned->notes) {
     if (!note.empty()) output.Message(note);
@@ -225,6 +233,7 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
       output.Fail(written);
       return kExitOtherError;  // the codes of files are others' here
     }
+    MarkOutput(command.report).IgnoreError();
     output.Message(absl::StrCat("Report: ", command.report));
   }
   if (comparison.AnyPlan()) return kExitOk;

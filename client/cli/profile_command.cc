@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -10,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "base/usable_cores.h"
 #include "client/cli/flags.h"
 #include "client/cli/job_source.h"
 #include "client/cli/local/result_folder.h"
@@ -41,8 +42,7 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
 // As many as the job has, a core each.
 int ChooseRanks(const ProfileCommand& command, const jobspec::JobSpec& spec) {
   if (command.ranks.has_value()) return *command.ranks;
-  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(spec.ranks, 1, std::max(1, num_cores));
+  return std::clamp(spec.ranks, 1, UsableCores());
 }
 
 absl::StatusOr<jobspec::Profile> Measure(const Environment& environment,
@@ -68,13 +68,14 @@ absl::StatusOr<std::string> Store(const ProfileCommand& command,
                                   const jobspec::Profile& profile) {
   const std::string out =
       command.out.empty() ? jobspec::DefaultProfileFolder() : command.out;
-  const std::string path = absl::EndsWith(out, ".yaml")
-                               ? out
-                               : jobspec::ProfilePath(out, profile.key);
+  std::string path = absl::EndsWith(out, ".yaml")
+                         ? out
+                         : jobspec::ProfilePath(out, profile.key);
   const std::string parent = std::filesystem::path(path).parent_path().string();
   if (!parent.empty()) EVENSTEP_RETURN_IF_ERROR(MakeFolders(parent));
   EVENSTEP_RETURN_IF_ERROR(
       WriteFileAtomically(path, jobspec::FormatProfile(profile)));
+  MarkOutput(path).IgnoreError();
   return path;
 }
 
@@ -155,7 +156,7 @@ constexpr double kBytesPerMb = 1e6;
 // "12.3 (+1.2%)": measured, and how far off the memory model is.
 std::string MemoryText(const ProfilePoint& point) {
   if (point.activation_bytes == 0) return "-";
-  const std::string measured = absl::StrFormat(
+  std::string measured = absl::StrFormat(
       "%.2f", static_cast<double>(point.activation_bytes) / kBytesPerMb);
   if (!HasMemoryError(point)) return measured;
   return absl::StrFormat("%s (%+.1f%%)", measured, MemoryError(point) * 100);

@@ -61,7 +61,11 @@ std::string ExplainMissing(const CLI::App& app, absl::string_view message) {
   if (!absl::ConsumeSuffix(&message, " is required")) {
     return std::string(message);
   }
-  if (message != "A subcommand") return absl::StrCat(message, " is missing");
+  if (message != "A subcommand") {
+    const bool is_flag = absl::StartsWith(message, "-");
+    return is_flag ? absl::StrCat(message, " is missing")
+                   : absl::StrCat("the argument '", message, "' is missing");
+  }
   std::vector<std::string> names;
   const auto all = [](const CLI::App*) { return true; };
   for (const CLI::App* command : Chosen(app).back()->get_subcommands(all)) {

@@ -103,8 +103,10 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
   options.on_too_long = data::OnTooLong::kSkip;
   options.on_bad_sample = data::OnBadSample::kSkip;
   options.patch = source.patch;
+  options.progress = source.progress;
   const absl::StatusOr<std::unique_ptr<data::Dataset>> opened =
       data::OpenDataset(options);
+  if (absl::IsCancelled(opened.status())) return opened.status();
   if (!opened.ok()) {
     return absl::InvalidArgumentError(opened.status().message());
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/dataset.h"
 #include "data/length_law.h"
 
 namespace evenstep::plan {
@@ -27,6 +28,7 @@ struct LengthSource {
   int64_t max_length = 0;         // of a data set: longer ones are skipped
   int patch = 1;                  // of latents: a token's side in pixels
   std::istream* input = nullptr;  // what "-" reads
+  data::IndexProgressFunction progress = {};  // of a data set's indexing
 };
 inline constexpr int64_t kDefaultSamples = 512;
 

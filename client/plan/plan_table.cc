@@ -210,6 +210,7 @@ std::vector<std::string> Failures(const Comparison& comparison) {
     names[reason].push_back(Name(run.policy));
   }
   std::vector<std::string> lines;
+  lines.reserve(order.size());
   for (const std::string& reason : order) {
     lines.push_back(absl::StrCat(absl::StrJoin(names[reason], ", "),
                                  ": no plan: ", reason));

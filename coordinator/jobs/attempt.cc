@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "jobspec/job_warnings.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -18,6 +19,18 @@ int CountRanks(const std::vector<NodeShare>& shares) {
 std::string Summary(const v1::DataSummary& data) {
   return absl::StrCat(data.num_samples(), " samples, ", data.total_tokens(),
                       " tokens, key ", absl::Hex(data.content_key()));
+}
+
+// What every rank must see the same. Entries that are no data may differ, such
+// as the results of an earlier run that one node has, and so may warnings,
+// which also look at what is beside given weights.
+v1::DataSummary Compared(v1::DataSummary data) {
+  data.clear_num_hidden_files();
+  data.clear_num_own_files();
+  data.clear_num_tool_files();
+  data.clear_num_links();
+  data.clear_warnings();
+  return data;
 }
 
 // Only the reports of ranks whose peers failed give these reasons.
@@ -39,10 +52,16 @@ bool Attempt::HasNode(const std::string& node) const {
 }
 
 const std::string& Attempt::NodeOf(int rank) const {
+  static const std::string* const nowhere = new std::string;
+  if (!HasRank(rank)) return *nowhere;
   const auto share = std::find_if(
       shares_.begin(), shares_.end(),
       [&](const NodeShare& s) { return rank < s.first_rank + s.num_ranks; });
   return share->node;
+}
+
+void Attempt::MarkStarted(int rank) {
+  if (HasRank(rank)) ranks_[rank].started = true;
 }
 
 bool Attempt::all_started() const { return RanksNotStarted().empty(); }
@@ -56,11 +75,26 @@ std::vector<int> Attempt::RanksNotStarted() const {
 }
 
 absl::Status Attempt::AddData(int rank, const v1::DataSummary& data) {
+  using google::protobuf::util::MessageDifferencer;
+  if (!HasRank(rank)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data of rank ", rank, ": the job has ", world(), " ranks"));
+  }
+  const auto& before = ranks_[rank].data;
+  if (before && !MessageDifferencer::Equals(*before, data)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank ", rank, " (", NodeOf(rank), ") sees ",
+                     Summary(data), "; it saw ", Summary(*before), " before"));
+  }
+  if (data.warnings_size() > jobspec::kMaxWarnings) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", rank, " (", NodeOf(rank), ") reports ", data.warnings_size(),
+        " warnings; at most ", jobspec::kMaxWarnings));
+  }
   ranks_[rank].data = data;
   for (int other = 0; other < world(); ++other) {
     const auto& seen = ranks_[other].data;
-    if (!seen ||
-        google::protobuf::util::MessageDifferencer::Equals(*seen, data)) {
+    if (!seen || MessageDifferencer::Equals(Compared(*seen), Compared(data))) {
       continue;
     }
     return absl::FailedPreconditionError(absl::StrCat(
@@ -92,15 +126,17 @@ void Attempt::AddAbandonRequest(const v1::AbandonRequest& request,
            now);
 }
 
-void Attempt::AddExit(const v1::TrainerExited& exited, bool complete,
+bool Attempt::AddExit(const v1::TrainerExited& exited, bool complete,
                       absl::Duration now) {
+  if (!HasRank(exited.rank())) return false;
   Rank& rank = ranks_[exited.rank()];
+  if (std::exchange(rank.exited, true)) return false;
   if (exited.clean() && complete) {
     rank.ended_clean = true;
-    return;
+    return true;
   }
   // It has said why before, or its end is the teardown after that.
-  if (rank.gave_up) return;
+  if (rank.gave_up) return true;
   const bool killed = exited.signal() != 0;
   std::string how = exited.message();
   if (how.empty()) {
@@ -113,6 +149,7 @@ void Attempt::AddExit(const v1::TrainerExited& exited, bool complete,
                          ") ", how),
             killed ? CauseStrength::kProper : CauseStrength::kLikely},
            now);
+  return true;
 }
 
 void Attempt::AddCause(Cause cause, absl::Duration now) {
@@ -123,6 +160,20 @@ void Attempt::AddCause(Cause cause, absl::Duration now) {
 bool Attempt::all_ended_clean() const {
   return std::all_of(ranks_.begin(), ranks_.end(),
                      [](const Rank& rank) { return rank.ended_clean; });
+}
+
+int Attempt::num_ended_clean() const {
+  return static_cast<int>(
+      std::count_if(ranks_.begin(), ranks_.end(),
+                    [](const Rank& rank) { return rank.ended_clean; }));
+}
+
+std::vector<int> Attempt::RanksNotEnded() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world(); ++rank) {
+    if (!ranks_[rank].ended_clean) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 bool Attempt::ended_clean(const std::string& node) const {

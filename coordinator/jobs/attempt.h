@@ -42,14 +42,16 @@ class Attempt {
   int world() const { return static_cast<int>(ranks_.size()); }
   bool HasRank(int rank) const { return rank >= 0 && rank < world(); }
   bool HasNode(const std::string& node) const;
-  // The rank must be one of the attempt's.
+  // Empty for a rank outside the attempt.
   const std::string& NodeOf(int rank) const;
 
-  void MarkStarted(int rank) { ranks_[rank].started = true; }
+  // Ignored for a rank outside the attempt.
+  void MarkStarted(int rank);
   bool all_started() const;
   std::vector<int> RanksNotStarted() const;
 
-  // FAILED_PRECONDITION naming the ranks that disagree.
+  // FAILED_PRECONDITION naming the ranks that disagree, or the rank that saw
+  // other data before. INVALID_ARGUMENT: a rank outside the attempt.
   absl::Status AddData(int rank, const v1::DataSummary& data);
   // Of all ranks, once all have reported.
   std::optional<v1::DataSummary> agreed_data() const;
@@ -57,11 +59,16 @@ class Attempt {
   // The rank said that it cannot go on, or its process has ended. The cause is
   // remembered if it is stronger than the one before.
   void AddAbandonRequest(const v1::AbandonRequest& request, absl::Duration now);
-  // `complete`: a clean end is what was wanted.
-  void AddExit(const v1::TrainerExited& exited, bool complete,
+  // `complete`: a clean end is what was wanted. A process ends once: false, and
+  // nothing changes, when the rank's end is known.
+  bool AddExit(const v1::TrainerExited& exited, bool complete,
                absl::Duration now);
   void AddCause(Cause cause, absl::Duration now);
+  // Its process has ended, one way or another.
+  bool HasExited(int rank) const { return ranks_[rank].exited; }
   bool all_ended_clean() const;
+  int num_ended_clean() const;
+  std::vector<int> RanksNotEnded() const;
   // All ranks of one node.
   bool ended_clean(const std::string& node) const;
 
@@ -77,6 +84,7 @@ class Attempt {
  private:
   struct Rank {
     bool started = false;
+    bool exited = false;
     bool ended_clean = false;
     bool gave_up = false;  // has sent an abandon request
     std::optional<v1::DataSummary> data;

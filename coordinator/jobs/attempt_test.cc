@@ -130,6 +130,16 @@ TEST_F(AttemptTest, RanksThatSeeOtherDataAreNamed) {
   EXPECT_THAT(status.message(), HasSubstr("rank 2 (node1) 5 samples"));
 }
 
+TEST_F(AttemptTest, EntriesThatAreNoDataAndWarningsMayDiffer) {
+  v1::DataSummary data;
+  data.set_num_samples(5);
+  ASSERT_TRUE(attempt_.AddData(0, data).ok());
+  data.set_num_own_files(3);
+  data.set_num_hidden_files(1);
+  data.add_warnings("of a config.json that one node has");
+  EXPECT_TRUE(attempt_.AddData(2, data).ok());
+}
+
 TEST_F(AttemptTest, DataIsAgreedWhenAllRanksSeeTheSame) {
   v1::DataSummary data;
   data.set_num_samples(5);
@@ -138,6 +148,40 @@ TEST_F(AttemptTest, DataIsAgreedWhenAllRanksSeeTheSame) {
     ASSERT_TRUE(attempt_.AddData(rank, data).ok());
   }
   EXPECT_EQ(attempt_.agreed_data()->num_samples(), 5);
+}
+
+TEST_F(AttemptTest, RanksOutsideTheAttemptAreIgnored) {
+  v1::DataSummary data;
+  for (int rank : {-1, 3, 77}) {
+    EXPECT_EQ(attempt_.NodeOf(rank), "");
+    attempt_.MarkStarted(rank);
+    Exit(rank, 9);
+    EXPECT_EQ(attempt_.AddData(rank, data).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(attempt_.RanksNotStarted().size(), 3u);
+  EXPECT_FALSE(attempt_.cause().has_value());
+}
+
+TEST_F(AttemptTest, AProcessEndsOnce) {
+  Exit(0, 0, 1);
+  Exit(0, 0, 0, true);
+  Exit(1, 0, 0, true);
+  Exit(2, 0, 0, true);
+  Exit(2, 9);
+  EXPECT_FALSE(attempt_.all_ended_clean()) << "rank 0 failed";
+  EXPECT_TRUE(attempt_.ended_clean("node1"));
+  EXPECT_EQ(attempt_.cause()->reason, "TRAINER_FAILED");
+}
+
+TEST_F(AttemptTest, ARankThatSeesOtherDataThanBeforeIsNamed) {
+  v1::DataSummary data;
+  data.set_num_samples(5);
+  ASSERT_TRUE(attempt_.AddData(0, data).ok());
+  ASSERT_TRUE(attempt_.AddData(0, data).ok()) << "a repeat";
+  data.set_num_samples(6);
+  EXPECT_THAT(attempt_.AddData(0, data).message(),
+              HasSubstr("rank 0 (node0) sees 6 samples"));
 }
 
 TEST_F(AttemptTest, ItIsGoneWhenEveryNodeHasConfirmed) {

@@ -1,6 +1,5 @@
 #include "coordinator/jobs/job_book.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,11 +20,8 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
       absl::ToUnixNanos(time));
 }
 
-void SortByArrival(std::vector<JobRecord*>& records) {
-  std::sort(records.begin(), records.end(),
-            [](const JobRecord* a, const JobRecord* b) {
-              return a->arrival < b->arrival;
-            });
+WaitingJob WaitingOf(const JobRecord& record) {
+  return {record.arrival, record.job.job_id(), record.job.spec().ranks()};
 }
 
 }  // namespace
@@ -40,9 +36,21 @@ absl::Status JobBook::Load() {
     for (v1::StepSummary& step : *steps) {
       *record.job.add_recent_steps() = std::move(step);
     }
-    records_[job_id] = std::move(record);
+    JobRecord& kept = records_[job_id] = std::move(record);
+    by_arrival_[kept.arrival] = &kept;
+    EnterState(kept);
   }
   return absl::OkStatus();
+}
+
+void JobBook::EnterState(const JobRecord& record) {
+  ++counts_[record.status.state];
+  if (record.status.state == JobState::kQueued) queue_.Add(WaitingOf(record));
+}
+
+void JobBook::LeaveState(const JobRecord& record, JobState before) {
+  if (--counts_[before] == 0) counts_.erase(before);
+  if (before == JobState::kQueued) queue_.Remove(WaitingOf(record));
 }
 
 JobRecord* JobBook::Find(const std::string& job_id) {
@@ -51,19 +59,34 @@ JobRecord* JobBook::Find(const std::string& job_id) {
 }
 
 std::vector<JobRecord*> JobBook::All() {
+  num_visited_ += static_cast<int64_t>(by_arrival_.size());
   std::vector<JobRecord*> all;
-  for (auto& [job_id, record] : records_) all.push_back(&record);
-  SortByArrival(all);
+  all.reserve(by_arrival_.size());
+  for (const auto& [arrival, record] : by_arrival_) all.push_back(record);
   return all;
 }
 
-std::vector<JobRecord*> JobBook::InState(JobState state) {
-  std::vector<JobRecord*> some;
-  for (auto& [job_id, record] : records_) {
-    if (record.status.state == state) some.push_back(&record);
+std::vector<const JobRecord*> JobBook::NewestBefore(
+    int64_t arrival, const std::set<JobState>& states, size_t limit) const {
+  std::vector<const JobRecord*> found;
+  auto it = by_arrival_.lower_bound(arrival);
+  while (it != by_arrival_.begin() && found.size() < limit) {
+    const JobRecord* const record = (--it)->second;
+    ++num_visited_;
+    if (states.empty() || states.contains(record->status.state)) {
+      found.push_back(record);
+    }
   }
-  SortByArrival(some);
-  return some;
+  return found;
+}
+
+int64_t JobBook::Count(const std::set<JobState>& states) const {
+  if (states.empty()) return static_cast<int64_t>(records_.size());
+  int64_t count = 0;
+  for (const auto& [state, num_jobs] : counts_) {
+    if (states.contains(state)) count += num_jobs;
+  }
+  return count;
 }
 
 absl::StatusOr<JobRecord*> JobBook::Create(const std::string& job_id,
@@ -82,13 +105,21 @@ absl::StatusOr<JobRecord*> JobBook::Create(const std::string& job_id,
   event.set_message("stored; waits for slots");
   EVENSTEP_RETURN_IF_ERROR(store_.Create(&record, event));
   touched_.insert(job_id);
-  return &(records_[job_id] = std::move(record));
+  JobRecord& kept = records_[job_id] = std::move(record);
+  by_arrival_[kept.arrival] = &kept;
+  EnterState(kept);
+  return &kept;
 }
 
 absl::Status JobBook::Remove(const std::string& job_id) {
   EVENSTEP_RETURN_IF_ERROR(Flush());
   EVENSTEP_RETURN_IF_ERROR(store_.Remove(job_id));
-  records_.erase(job_id);
+  const auto found = records_.find(job_id);
+  if (found != records_.end()) {
+    LeaveState(found->second, found->second.status.state);
+    by_arrival_.erase(found->second.arrival);
+    records_.erase(found);
+  }
   touched_.insert(job_id);
   return absl::OkStatus();
 }
@@ -134,12 +165,19 @@ absl::Status JobBook::MoveDurably(JobRecord changed, const JobMove& move) {
   EVENSTEP_ASSIGN_OR_RETURN(const v1::JobEvent event, Apply(changed, move));
   health_ = StoreMove(changed, event);
   EVENSTEP_RETURN_IF_ERROR(health_);
-  records_[changed.job.job_id()] = std::move(changed);
+  JobRecord& kept = records_.at(changed.job.job_id());
+  const JobState before = kept.status.state;
+  LeaveState(kept, before);
+  kept = std::move(changed);
+  EnterState(kept);
   return absl::OkStatus();
 }
 
 absl::Status JobBook::Move(JobRecord& record, const JobMove& move) {
+  const JobState before = record.status.state;
   EVENSTEP_ASSIGN_OR_RETURN(const v1::JobEvent event, Apply(record, move));
+  LeaveState(record, before);
+  EnterState(record);
   health_ = StoreMove(record, event);
   if (health_.ok()) return absl::OkStatus();
   Log(LogLevel::kError, "store_failed",

@@ -13,12 +13,14 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "coordinator/jobs/job_record.h"
+#include "coordinator/placement/job_queue.h"
 #include "coordinator/store/job_store.h"
 
 namespace evenstep::coordinator {
@@ -39,9 +41,18 @@ class JobBook {
   absl::Status Load();
 
   JobRecord* Find(const std::string& job_id);
-  // By arrival.
+  // By arrival. Walks over all records: nothing for what happens often.
   std::vector<JobRecord*> All();
-  std::vector<JobRecord*> InState(JobState state);
+  // At most `limit` jobs that came before `arrival` and are in one of `states`
+  // (empty: any), newest first.
+  std::vector<const JobRecord*> NewestBefore(int64_t arrival,
+                                             const std::set<JobState>& states,
+                                             size_t limit) const;
+  // Jobs in one of `states` (empty: any).
+  int64_t Count(const std::set<JobState>& states) const;
+  const std::map<JobState, int>& counts() const { return counts_; }
+  // Those in QUEUED.
+  const JobQueue& queue() const { return queue_; }
 
   // Durable when it returns.
   absl::StatusOr<JobRecord*> Create(const std::string& job_id,
@@ -70,11 +81,18 @@ class JobBook {
   // Jobs with news in the store since the last call.
   std::set<std::string> TakeTouched() { return std::exchange(touched_, {}); }
 
+  // Records that were looked at so far, those of the queue included: for tests
+  // of what a call costs.
+  int64_t num_visited() const { return num_visited_ + queue_.num_visited(); }
+
  private:
   struct Unsaved {
     JobRecord record;
     v1::JobEvent event;
   };
+  // Keep counts_ and queue_ as the records' states are.
+  void EnterState(const JobRecord& record);
+  void LeaveState(const JobRecord& record, JobState before);
   absl::StatusOr<v1::JobEvent> Apply(JobRecord& record, const JobMove& move);
   absl::Status StoreMove(const JobRecord& record, const v1::JobEvent& event);
   template <typename Write>
@@ -85,6 +103,11 @@ class JobBook {
   JobStore& store_;
   const Clock& clock_;
   std::map<std::string, JobRecord> records_;
+  // Derived from records_, updated with every move.
+  std::map<int64_t, JobRecord*> by_arrival_;
+  std::map<JobState, int> counts_;
+  JobQueue queue_;
+  mutable int64_t num_visited_ = 0;
   std::set<std::string> changed_;  // rows that differ from the store's
   std::set<std::string> touched_;
   Progress progress_;

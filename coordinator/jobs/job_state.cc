@@ -19,6 +19,7 @@ struct Move {
 constexpr Move kMoves[] = {
     {JobState::kQueued, JobAction::kAllocate, JobState::kStarting},
     {JobState::kQueued, JobAction::kCancelQueued, JobState::kCancelled},
+    {JobState::kQueued, JobAction::kRefuseQueued, JobState::kFailed},
     {JobState::kStarting, JobAction::kStart, JobState::kRunning},
     {JobState::kStarting, JobAction::kStop, JobState::kStopping},
     {JobState::kRunning, JobAction::kLoseMember, JobState::kRecovering},
@@ -113,6 +114,8 @@ absl::string_view JobActionName(JobAction action) {
       return "be confirmed gone";
     case JobAction::kCancelQueued:
       return "be cancelled in the queue";
+    case JobAction::kRefuseQueued:
+      return "be refused in the queue";
   }
   return "unknown action";
 }

@@ -45,12 +45,13 @@ enum class JobAction {
   kStop,          // the attempt is to end; says what follows
   kConfirmGone,   // the last process of the attempt is gone
   kCancelQueued,  // a user's word before any attempt
+  kRefuseQueued,  // no attempt can be made of it
 };
 
 inline constexpr JobAction kAllJobActions[] = {
-    JobAction::kAllocate,     JobAction::kStart, JobAction::kLoseMember,
-    JobAction::kRecover,      JobAction::kStop,  JobAction::kConfirmGone,
-    JobAction::kCancelQueued,
+    JobAction::kAllocate,     JobAction::kStart,        JobAction::kLoseMember,
+    JobAction::kRecover,      JobAction::kStop,         JobAction::kConfirmGone,
+    JobAction::kCancelQueued, JobAction::kRefuseQueued,
 };
 
 struct JobStatus {

@@ -21,6 +21,7 @@ std::map<Key, JobStatus> Allowed() {
     for (JobState old : kAllJobStates) {
       allowed[{kQueued, old, JobAction::kAllocate, after}] = {kStarting};
       allowed[{kQueued, old, JobAction::kCancelQueued, after}] = {kCancelled};
+      allowed[{kQueued, old, JobAction::kRefuseQueued, after}] = {kFailed};
       allowed[{kStarting, old, JobAction::kStart, after}] = {kRunning};
       allowed[{kRunning, old, JobAction::kLoseMember, after}] = {kRecovering};
       allowed[{kRecovering, old, JobAction::kRecover, after}] = {kRunning};

@@ -3,22 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace evenstep::coordinator {
 namespace {
-
-int TotalFree(const std::vector<FreeNode>& nodes) {
-  int total = 0;
-  for (const FreeNode& node : nodes) total += node.free;
-  return total;
-}
-
-int TotalSlots(const std::vector<FreeNode>& nodes) {
-  int total = 0;
-  for (const FreeNode& node : nodes) total += node.slots;
-  return total;
-}
 
 // The node that holds `ranks` with the fewest slots left over.
 FreeNode* BestFit(int ranks, std::vector<FreeNode>& nodes) {
@@ -53,26 +39,19 @@ FreeNode* NextNode(int ranks, std::vector<FreeNode>& nodes) {
   return MostFree(nodes);
 }
 
-PendingReason NoCapacity(const WaitingJob& job,
-                         const std::vector<FreeNode>& nodes) {
-  const int free = TotalFree(nodes);
-  const int slots = TotalSlots(nodes);
-  const std::string hint =
-      job.ranks > slots
-          ? absl::StrCat("add ", job.ranks - slots, " slots")
-          : absl::StrCat("starts when ", job.ranks - free, " more are free");
-  return {"NO_CAPACITY",
-          absl::StrCat("needs ", job.ranks, " slots at once; ", free, " of ",
-                       slots, " are free on ", nodes.size(), " nodes; ", hint)};
-}
-
-PendingReason Behind(const WaitingJob& first) {
-  return {"BEHIND_PRIORITY", absl::StrCat("waits behind job '", first.job_id,
-                                          "', which came earlier and needs ",
-                                          first.ranks, " slots")};
-}
-
 }  // namespace
+
+int TotalFree(const std::vector<FreeNode>& nodes) {
+  int total = 0;
+  for (const FreeNode& node : nodes) total += node.free;
+  return total;
+}
+
+int TotalSlots(const std::vector<FreeNode>& nodes) {
+  int total = 0;
+  for (const FreeNode& node : nodes) total += node.slots;
+  return total;
+}
 
 std::optional<std::vector<NodeShare>> PlaceGang(int ranks,
                                                 std::vector<FreeNode> nodes) {
@@ -89,32 +68,6 @@ std::optional<std::vector<NodeShare>> PlaceGang(int ranks,
     placed += taken;
   }
   return shares;
-}
-
-QueueVerdict JudgeQueue(const std::vector<WaitingJob>& queue,
-                        const std::vector<FreeNode>& nodes) {
-  QueueVerdict verdict;
-  const int slots = TotalSlots(nodes);
-  const WaitingJob* blocking = nullptr;
-  for (int i = 0; i < static_cast<int>(queue.size()); ++i) {
-    const WaitingJob& job = queue[i];
-    if (job.ranks > slots) {
-      verdict.pending.push_back(NoCapacity(job, nodes));
-      continue;
-    }
-    if (blocking != nullptr) {
-      verdict.pending.push_back(Behind(*blocking));
-      continue;
-    }
-    blocking = &job;
-    if (auto shares = PlaceGang(job.ranks, nodes)) {
-      verdict.start = {i, *std::move(shares)};
-      verdict.pending.emplace_back();
-    } else {
-      verdict.pending.push_back(NoCapacity(job, nodes));
-    }
-  }
-  return verdict;
 }
 
 }  // namespace evenstep::coordinator

@@ -1,7 +1,7 @@
 #ifndef EVENSTEP_COORDINATOR_PLACEMENT_GANG_H_
 #define EVENSTEP_COORDINATOR_PLACEMENT_GANG_H_
 
-// Where the ranks of a job run: all of them or none. Pure; the job manager asks
+// Where the ranks of a job run: all of them or none. Pure; the coordinator asks
 // with the slots as they are and keeps what comes out.
 //
 // One node that holds the whole job is best, the one with the fewest slots left
@@ -33,35 +33,9 @@ struct NodeShare {
 std::optional<std::vector<NodeShare>> PlaceGang(int ranks,
                                                 std::vector<FreeNode> nodes);
 
-// Why a job waits, for machines and for people.
-struct PendingReason {
-  std::string reason;   // NO_CAPACITY, BEHIND_PRIORITY or SETTLING
-  std::string message;  // with the numbers and what would unblock it
-};
-
-// Jobs wait in order of arrival, and a waiting job holds up later ones so that
-// small jobs cannot starve a large one. A job that is larger than the whole
-// cluster holds nobody up.
-struct WaitingJob {
-  std::string job_id;
-  int ranks = 0;
-};
-
-struct QueueVerdict {
-  // The first job that can run now, if any, and where.
-  struct Start {
-    int index = 0;
-    std::vector<NodeShare> shares;
-  };
-  std::optional<Start> start;
-  // Parallel to the queue; empty reason for the one that starts. Reasons of
-  // jobs behind the one that starts are those before it took its slots.
-  std::vector<PendingReason> pending;
-};
-
-// `queue` in order of arrival.
-QueueVerdict JudgeQueue(const std::vector<WaitingJob>& queue,
-                        const std::vector<FreeNode>& nodes);
+// Over all nodes.
+int TotalFree(const std::vector<FreeNode>& nodes);
+int TotalSlots(const std::vector<FreeNode>& nodes);
 
 }  // namespace evenstep::coordinator
 

@@ -11,7 +11,6 @@ namespace evenstep::coordinator {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(PlaceGangTest, HalfOfAGangIsNeverPlaced) {
   EXPECT_EQ(PlaceGang(3, {{"a", 1, 1}, {"b", 1, 1}}), std::nullopt);
@@ -67,40 +66,6 @@ TEST(PlaceGangTest, EveryPlacementIsWholeAndWithinTheFreeSlots) {
     }
     ASSERT_EQ(next, ranks);
   }
-}
-
-TEST(JudgeQueueTest, FirstComesFirst) {
-  const QueueVerdict verdict =
-      JudgeQueue({{"one", 2}, {"two", 1}}, {{"a", 2, 2}});
-  ASSERT_TRUE(verdict.start.has_value());
-  EXPECT_EQ(verdict.start->index, 0);
-}
-
-TEST(JudgeQueueTest, ASmallJobDoesNotPassAWaitingLargeOne) {
-  const QueueVerdict verdict =
-      JudgeQueue({{"large", 4}, {"small", 1}}, {{"a", 4, 3}});
-  EXPECT_FALSE(verdict.start.has_value());
-  EXPECT_EQ(verdict.pending[0].reason, "NO_CAPACITY");
-  EXPECT_EQ(verdict.pending[0].message,
-            "needs 4 slots at once; 3 of 4 are free on 1 nodes; starts when 1 "
-            "more are free");
-  EXPECT_EQ(verdict.pending[1].reason, "BEHIND_PRIORITY");
-  EXPECT_THAT(verdict.pending[1].message, HasSubstr("'large'"));
-}
-
-TEST(JudgeQueueTest, AJobLargerThanTheClusterHoldsNobodyUp) {
-  const QueueVerdict verdict =
-      JudgeQueue({{"huge", 9}, {"small", 1}}, {{"a", 4, 3}});
-  ASSERT_TRUE(verdict.start.has_value());
-  EXPECT_EQ(verdict.start->index, 1);
-  EXPECT_EQ(verdict.pending[0].reason, "NO_CAPACITY");
-  EXPECT_THAT(verdict.pending[0].message, HasSubstr("add 5 slots"));
-}
-
-TEST(JudgeQueueTest, WithoutNodesEverybodyWaits) {
-  const QueueVerdict verdict = JudgeQueue({{"one", 1}}, {});
-  EXPECT_FALSE(verdict.start.has_value());
-  EXPECT_THAT(verdict.pending[0].message, HasSubstr("0 of 0"));
 }
 
 }  // namespace

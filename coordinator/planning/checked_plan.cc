@@ -41,6 +41,41 @@ absl::StatusOr<v1::StepPlan> PlanAndCheck(const PlanWork& work,
   return proto;
 }
 
+absl::StatusOr<v1::StepPlan> PlanOrStatic(const PlanWork& work,
+                                          const PlannerFunctions& planner,
+                                          absl::Status* refusal) {
+  absl::StatusOr<v1::StepPlan> plan = PlanAndCheck(work, planner);
+  if (plan.ok() || work.request.options.policy == planner::Policy::kStatic) {
+    return plan;
+  }
+  PlanWork fallback = work;
+  planner::Options& options = fallback.request.options;
+  options.policy = planner::Policy::kStatic;
+  // It does not choose: what holds most, holds all.
+  options.recompute_layers = planner::RoomiestMode(work.request);
+  absl::StatusOr<v1::StepPlan> other = PlanAndCheck(fallback, planner);
+  if (!other.ok()) return plan;
+  *refusal = plan.status();
+  return other;
+}
+
+// The outcome is not ok. Stays so if no estimates help.
+void UseEarlierEstimates(const PlanWork& work, const PlannerFunctions& planner,
+                         PlanOutcome* outcome) {
+  for (const Estimates& estimates : work.earlier) {
+    PlanWork again = work;
+    again.request.time = estimates.costs;
+    again.request.cluster.rank_speed = estimates.rank_speeds;
+    absl::StatusOr<v1::StepPlan> plan =
+        PlanOrStatic(again, planner, &outcome->refusal);
+    if (!plan.ok()) continue;
+    outcome->estimate_refusal = outcome->plan.status();
+    outcome->plan = std::move(plan);
+    outcome->used = estimates;
+    return;
+  }
+}
+
 }  // namespace
 
 PlannerFunctions RealPlanner() {
@@ -54,19 +89,12 @@ PlanOutcome MakeCheckedPlan(const PlanWork& work,
   PlanOutcome outcome;
   outcome.generation = work.generation;
   outcome.step = work.step;
-  outcome.plan = PlanAndCheck(work, planner);
+  outcome.used = {work.request.time, work.request.cluster.rank_speed};
+  outcome.plan = PlanOrStatic(work, planner, &outcome.refusal);
+  // What does not fit does so at any cost.
   if (!outcome.plan.ok() &&
-      work.request.options.policy != planner::Policy::kStatic) {
-    PlanWork fallback = work;
-    planner::Options& options = fallback.request.options;
-    options.policy = planner::Policy::kStatic;
-    // It does not choose: what holds most, holds all.
-    options.recompute_layers = planner::RoomiestMode(work.request);
-    absl::StatusOr<v1::StepPlan> plan = PlanAndCheck(fallback, planner);
-    if (plan.ok()) {
-      outcome.refusal = outcome.plan.status();
-      outcome.plan = std::move(plan);
-    }
+      !absl::IsFailedPrecondition(outcome.plan.status())) {
+    UseEarlierEstimates(work, planner, &outcome);
   }
   outcome.duration = clock.Monotonic() - begin;
   return outcome;

@@ -198,6 +198,53 @@ TEST(CheckedPlanTest, TwoJobsKeepTheirOwnHeads) {
   }
 }
 
+// Costs that no plan may be made with.
+planner::TimeModel BadCosts() {
+  planner::TimeModel costs;
+  costs.linear_ns_per_token = 10;
+  costs.quadratic_ns_per_token2 = 2333.41;
+  return costs;
+}
+
+TEST(CheckedPlanTest, CostsThatNothingCanBePlannedWithAreReplacedByEarlier) {
+  PlanWork work = Work(planner::Policy::kEven);
+  const planner::TimeModel good = work.request.time;
+  work.request.time = BadCosts();
+  work.earlier = {{BadCosts(), {}}, {good, {1, 0.5}}};
+  const PlanOutcome outcome = MakeCheckedPlan(work, RealPlanner(), RealClock());
+  ASSERT_TRUE(outcome.plan.ok()) << outcome.plan.status();
+  EXPECT_THAT(outcome.estimate_refusal.message(), HasSubstr("2333.41"));
+  EXPECT_TRUE(outcome.refusal.ok()) << outcome.refusal;
+  EXPECT_EQ(outcome.plan->policy(), "even");
+  EXPECT_EQ(outcome.used.costs, good);
+  EXPECT_EQ(outcome.plan->costs().quadratic_ns_per_token2(), 0);
+  EXPECT_EQ(outcome.plan->rank_speed(1), 0.5);
+}
+
+TEST(CheckedPlanTest, WithoutEarlierCostsTheReasonIsThatOfTheNewest) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.time = BadCosts();
+  const PlanOutcome outcome = MakeCheckedPlan(work, RealPlanner(), RealClock());
+  EXPECT_THAT(outcome.plan.status().message(), HasSubstr("2333.41"));
+  EXPECT_TRUE(outcome.estimate_refusal.ok());
+}
+
+TEST(CheckedPlanTest, WhatDoesNotFitIsNotTriedWithOtherCosts) {
+  PlanWork work = Work(planner::Policy::kEven);
+  work.request.memory.tokens_per_rank = 20;
+  int num_made = 0;
+  PlannerFunctions counted = RealPlanner();
+  counted.make = [&num_made](const planner::PlanRequest& request) {
+    ++num_made;
+    return planner::MakePlan(request);
+  };
+  work.earlier = {{work.request.time, {}}};
+  const PlanOutcome outcome = MakeCheckedPlan(work, counted, RealClock());
+  EXPECT_EQ(outcome.plan.status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(num_made, 2);  // even, static
+}
+
 TEST(CheckedPlanTest, WhatCannotFitIsAnErrorWithNumbers) {
   PlanWork work = Work(planner::Policy::kEven);
   work.request.memory.tokens_per_rank = 20;

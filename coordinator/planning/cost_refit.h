@@ -16,13 +16,20 @@
 // Of a video model the costs of both kinds of layer are followed: pairs of each
 // by themselves; what a token costs, together, shared as at first.
 //
+// Costs and speeds stay within what a plan may be made with
+// (planner/costs/cost_limits.h), whatever the reports say. A cost that was 0 at
+// first is followed only while the reports tell it from the others: steps of
+// one length do not say what of their time is quadratic.
+//
 // Pure arithmetic in the order of steps: the same reports give the same bits.
 // Owned by the attempt; not thread-safe.
 
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/nonnegative_fit.h"
+#include "coordinator/planning/cost_terms.h"
 #include "evenstep/v1/plan.pb.h"
 #include "planner/request.h"
 
@@ -40,6 +47,9 @@ struct RefitOptions {
   double smoothing = 0.1;
   // Speeds closer to nominal than this are noise.
   double speed_tolerance = 0.05;
+  // A cost without a first value is followed from this share of what is seen of
+  // it that no other cost explains (IndependentShare).
+  double least_independence = 0.01;
 };
 
 class CostRefit {
@@ -48,16 +58,18 @@ class CostRefit {
             int world, const RefitOptions& options = {});
 
   // One committed step: a checked report of each rank, at the rank's index. The
-  // first step is left out: its times are those of first use.
-  void Observe(const v1::StepPlan& plan,
-               const std::vector<v1::StepReport>& reports);
+  // first step is left out: its times are those of first use. INVALID_ARGUMENT:
+  // the reports give costs or speeds that no plan may be made with; nothing
+  // changes.
+  absl::Status Observe(const v1::StepPlan& plan,
+                       const std::vector<v1::StepReport>& reports);
 
-  const planner::TimeModel& costs() const { return costs_; }
+  const planner::TimeModel& costs() const { return now_.costs; }
   // 1.0: as fast as the rank in the middle. Empty: all are.
   std::vector<double> RankSpeeds() const;
   // Smoothed: measured computing / that by the first costs - 1. 0 before the
   // first observation.
-  double drift() const { return drift_.value_or(0); }
+  double drift() const { return now_.drift.value_or(0); }
 
  private:
   // Linear costs by least squares: factors of `scale`, `prior` to begin with.
@@ -66,7 +78,16 @@ class CostRefit {
     std::vector<double> prior;
     // Of the time that the first observations took; 0: not seen yet.
     std::vector<double> share;
+    std::vector<double> factor;  // the last solution
     NormalEquations observed{0};
+  };
+  // All that steps change.
+  struct State {
+    planner::TimeModel costs;
+    Fit compute;
+    Fit collectives;
+    std::vector<double> log_slowness;  // smoothed, per rank
+    std::optional<double> drift;
   };
   struct Observation {
     std::vector<double> terms;
@@ -75,19 +96,14 @@ class CostRefit {
   };
 
   static Fit MakeFit(std::vector<double> first);
+  // Costs without a first value that the reports do not tell from the others.
+  std::vector<bool> Unidentified(const Fit& fit) const;
   static void WeighPrior(Fit* fit,
                          const std::vector<Observation>& observations);
-  // The costs after these observations; none: after those before.
+  // The costs after these observations, each at most its `highest`.
   std::vector<double> Follow(Fit* fit,
-                             const std::vector<Observation>& observations);
-  // In the order of ComputeTerms.
-  std::vector<double> ComputeCosts(const planner::TimeModel& costs) const;
-  void SetComputeCosts(const std::vector<double>& costs);
-  // Of what a token costs in the layers of a video model.
-  double SpatialShare() const;
-  std::vector<double> CollectiveCosts() const;
-  std::vector<double> ComputeTerms(const v1::MicroBatch& micro_batch) const;
-  std::vector<double> CollectiveTerms(const v1::MicroBatch& micro_batch) const;
+                             const std::vector<Observation>& observations,
+                             const std::vector<double>& highest) const;
   double Bounded(double ns, double expected_ns) const;
 
   void ObserveCompute(const v1::StepPlan& plan,
@@ -97,15 +113,13 @@ class CostRefit {
   void ObserveSpeeds(const v1::StepPlan& plan,
                      const std::vector<v1::StepReport>& reports);
   void ObserveStepFixed(const std::vector<v1::StepReport>& reports);
+  absl::Status CheckEstimates() const;
 
   const planner::TimeModel first_;
-  const planner::ModelShape model_;
+  const planner::TimeModel highest_;
+  const CostTerms terms_;
   const RefitOptions options_;
-  planner::TimeModel costs_;
-  Fit compute_;
-  Fit collectives_;
-  std::vector<double> log_slowness_;  // smoothed, per rank
-  std::optional<double> drift_;
+  State now_;
 };
 
 }  // namespace evenstep::coordinator

@@ -155,7 +155,7 @@ CostRefit RunSteps(const planner::TimeModel& first, const Machine& machine,
   CostRefit refit(first, TextModel(), kWorld);
   for (int64_t step = 0; step < steps; ++step) {
     const v1::StepPlan plan = machine.Plan(step);
-    refit.Observe(plan, machine.Run(plan));
+    EXPECT_TRUE(refit.Observe(plan, machine.Run(plan)).ok());
   }
   return refit;
 }
@@ -216,7 +216,7 @@ TEST(CostRefitTest, NoCostIsEverNegative) {
         time.set_compute_ns(time.compute_ns() - 5'000 * length);
       }
     }
-    refit.Observe(plan, reports);
+    EXPECT_TRUE(refit.Observe(plan, reports).ok());
     EXPECT_GE(refit.costs().micro_batch_fixed_ns, 0);
     EXPECT_GE(refit.costs().linear_ns_per_token, 0);
     EXPECT_GE(refit.costs().quadratic_ns_per_token2, 0);
@@ -230,7 +230,7 @@ TEST(CostRefitTest, StepsThatAllLookAlikeKeepTheRatioOfCosts) {
   for (int64_t step = 1; step < 60; ++step) {
     v1::StepPlan plan = machine.Plan(1);
     plan.set_step(step);
-    refit.Observe(plan, machine.Run(plan));
+    EXPECT_TRUE(refit.Observe(plan, machine.Run(plan)).ok());
   }
   EXPECT_NEAR(refit.costs().linear_ns_per_token / 8e3, 1.5, 0.05);
   EXPECT_NEAR(refit.costs().quadratic_ns_per_token2 / 1.5, 1.5, 0.1);
@@ -253,7 +253,7 @@ TEST(CostRefitTest, OneHiccupMovesLittle) {
     time.set_compute_ns(time.compute_ns() * 1000);
     time.set_collective_ns(time.collective_ns() * 1000);
   }
-  refit.Observe(plan, reports);
+  EXPECT_TRUE(refit.Observe(plan, reports).ok());
   EXPECT_LT(machine.Error(refit.costs(), 100), 0.1);
 }
 
@@ -358,7 +358,7 @@ TEST(CostRefitTest, BothKindsOfLayersOfAVideoModelAreFollowed) {
             std::llround(VideoNs(truth, plan.micro_batches(index))));
       }
     }
-    refit.Observe(plan, reports);
+    EXPECT_TRUE(refit.Observe(plan, reports).ok());
   }
   const planner::TimeModel& found = refit.costs();
   EXPECT_NEAR(found.spatial.quadratic_ns_per_token2, 20, 1);

@@ -40,13 +40,19 @@ class PlanPipeline {
   const std::optional<planner::TimeModel>& costs() const { return costs_; }
   void OpenForData() { data_agreed_ = true; }
 
-  // INVALID_ARGUMENT: wrong share or bounds. RESOURCE_EXHAUSTED: further ahead
-  // than the look-ahead allows. Reports for planned steps are repeats: ignored.
+  // INVALID_ARGUMENT: a rank or step that the job does not have, or a wrong
+  // share. RESOURCE_EXHAUSTED: further ahead than the look-ahead allows. Fine
+  // for steps that are planned: AddLengths ignores their reports as repeats.
+  absl::Status CheckLengths(const v1::LengthReport& report) const;
+  // As CheckLengths; after an error nothing has changed.
   absl::Status AddLengths(const v1::LengthReport& report);
 
-  // The next step, if it is complete and nothing else is being planned.
+  // The next step, if it is complete, nothing else is being planned, and not
+  // too many steps before it wait to be committed.
   std::optional<PlanWork> NextWork();
   // The plan to send. Not ok: as in the outcome; the attempt cannot go on.
+  // Costs and speeds that a plan was made with are kept for steps that cannot
+  // be planned with later ones.
   absl::StatusOr<const v1::StepPlan*> Accept(PlanOutcome outcome);
 
   // Plan of a step that is not forgotten; nullptr otherwise.
@@ -56,9 +62,17 @@ class PlanPipeline {
   // The step is committed on all ranks.
   void Forget(int64_t step) { plans_.erase(step); }
   int64_t next_step() const { return next_step_; }
+  // A step is with a planner.
+  bool planning() const { return planning_; }
+  // Reports of steps that are not planned.
+  int64_t num_waiting_reports() const;
+  // Ranks whose lengths of the next step have not come.
+  std::vector<int> RanksWithoutLengths() const;
 
  private:
   int64_t LastAllowedStep() const;
+  bool IsFarAhead() const;  // of the oldest step that is not committed
+  StepShape Shape() const;
   planner::PlanRequest Request(const StepLengths& lengths) const;
 
   const jobspec::JobSpec spec_;
@@ -66,6 +80,10 @@ class PlanPipeline {
   const int64_t generation_;
   std::optional<planner::TimeModel> costs_;
   std::vector<double> rank_speeds_;
+  // Those of the last plan that could be made, and what any plan can be made
+  // with.
+  std::optional<Estimates> last_good_;
+  const Estimates nominal_;
   bool data_agreed_ = false;
   bool planning_ = false;
   int64_t next_step_ = 0;  // the first that has no plan

@@ -1,6 +1,8 @@
 #include "coordinator/planning/plan_pipeline.h"
 
+#include <cmath>
 #include <initializer_list>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -109,6 +111,77 @@ TEST_F(PlanPipelineTest, StepsOutsideTheJobAreRefused) {
     EXPECT_EQ(pipeline_.AddLengths(Report(step, 0)).code(),
               absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST_F(PlanPipelineTest, RanksOutsideTheJobAreRefusedForPlannedStepsToo) {
+  pipeline_.SetCosts(Costs());
+  pipeline_.OpenForData();
+  AddSteps(pipeline_, {0});
+  ASSERT_TRUE(pipeline_.Accept(Plan(*pipeline_.NextWork())).ok());
+  for (int rank : {-1, 2, 77}) {
+    for (int64_t step : {0, 1}) {
+      EXPECT_EQ(pipeline_.AddLengths(Report(step, rank)).code(),
+                absl::StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+TEST_F(PlanPipelineTest, CheckingAReportChangesNothing) {
+  EXPECT_TRUE(pipeline_.CheckLengths(Report(0, 0)).ok());
+  v1::LengthReport other = Report(0, 0);
+  other.set_lengths(0, 20);
+  EXPECT_TRUE(pipeline_.AddLengths(other).ok());
+  EXPECT_THAT(pipeline_.CheckLengths(Report(0, 0)).message(),
+              HasSubstr("differs"));
+}
+
+TEST_F(PlanPipelineTest, AStepThatBadCostsCannotPlanTakesTheLastGoodOnes) {
+  pipeline_.SetCosts(Costs());
+  pipeline_.SetRankSpeeds({1, 0.5});
+  pipeline_.OpenForData();
+  AddSteps(pipeline_, {0, 1, 2});
+  ASSERT_TRUE(pipeline_.Accept(Plan(*pipeline_.NextWork())).ok());
+  planner::TimeModel bad = Costs();
+  bad.quadratic_ns_per_token2 = 2333.41;
+  pipeline_.SetCosts(bad);
+  pipeline_.SetRankSpeeds({1, std::nan("")});
+  for (int step : {1, 2}) {
+    PlanOutcome outcome = Plan(*pipeline_.NextWork());
+    EXPECT_FALSE(outcome.estimate_refusal.ok());
+    const auto plan = pipeline_.Accept(std::move(outcome));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ((*plan)->step(), step);
+    EXPECT_EQ((*plan)->costs().linear_ns_per_token(), 100);
+    EXPECT_EQ((*plan)->rank_speed(1), 0.5);
+  }
+}
+
+TEST_F(PlanPipelineTest, WithoutGoodCostsAStepIsPlannedWithNominalOnes) {
+  planner::TimeModel bad;
+  bad.linear_ns_per_token = std::nan("");
+  pipeline_.SetCosts(bad);
+  pipeline_.OpenForData();
+  AddSteps(pipeline_, {0});
+  PlanOutcome outcome = Plan(*pipeline_.NextWork());
+  EXPECT_FALSE(outcome.estimate_refusal.ok());
+  const auto plan = pipeline_.Accept(std::move(outcome));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT((*plan)->costs().linear_ns_per_token(), 0);
+}
+
+TEST_F(PlanPipelineTest, NoStepIsPlannedFarAheadOfTheOldestThatIsNotCommitted) {
+  pipeline_.SetCosts(Costs());
+  pipeline_.OpenForData();
+  int64_t step = 0;
+  for (;; ++step) {
+    AddSteps(pipeline_, {step});
+    const auto work = pipeline_.NextWork();
+    if (!work.has_value()) break;
+    ASSERT_TRUE(pipeline_.Accept(Plan(*work)).ok());
+  }
+  EXPECT_EQ(step, 17);  // twice the look-ahead, the slack, and the oldest
+  pipeline_.Forget(0);
+  EXPECT_TRUE(pipeline_.NextWork().has_value());
 }
 
 TEST_F(PlanPipelineTest, PlansAreHeldUntilTheStepIsCommitted) {

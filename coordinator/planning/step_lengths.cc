@@ -12,43 +12,36 @@ std::string Where(const v1::LengthReport& report) {
                       report.step());
 }
 
-}  // namespace
-
-StepLengths::StepLengths(const StepShape& shape, int64_t step)
-    : shape_(shape),
-      step_(step),
-      samples_(shape.batch_samples),
-      reported_(shape.world, false) {}
-
-absl::Status StepLengths::CheckShare(const v1::LengthReport& report) const {
-  if (report.rank() < 0 || report.rank() >= shape_.world) {
+absl::Status CheckShareSize(const StepShape& shape,
+                            const v1::LengthReport& report) {
+  if (report.rank() < 0 || report.rank() >= shape.world) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Where(report), ": the job has ", shape_.world, " ranks"));
+        absl::StrCat(Where(report), ": the job has ", shape.world, " ranks"));
   }
   // Positions rank, rank + world, ... below batch_samples.
   const int64_t expected =
-      (shape_.batch_samples - report.rank() + shape_.world - 1) / shape_.world;
+      (shape.batch_samples - report.rank() + shape.world - 1) / shape.world;
   if (report.sample_ids_size() != expected ||
       report.lengths_size() != expected ||
       report.trained_tokens_size() != expected) {
     return absl::InvalidArgumentError(absl::StrCat(
         Where(report), ": ", report.sample_ids_size(), " ids, ",
         report.lengths_size(), " lengths and ", report.trained_tokens_size(),
-        " trained counts; its share of ", shape_.batch_samples, " samples is ",
+        " trained counts; its share of ", shape.batch_samples, " samples is ",
         expected));
   }
-  if (report.shapes_size() != (shape_.is_video ? expected : 0)) {
+  if (report.shapes_size() != (shape.is_video ? expected : 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         Where(report), ": ", report.shapes_size(), " shapes for ", expected,
-        " samples of a ", shape_.is_video ? "video" : "text", " model"));
+        " samples of a ", shape.is_video ? "video" : "text", " model"));
   }
   return absl::OkStatus();
 }
 
-absl::Status StepLengths::CheckSample(const v1::LengthReport& report,
-                                      int index) const {
+absl::Status CheckSample(const StepShape& shape, int64_t step,
+                         const v1::LengthReport& report, int index) {
   const int64_t expected_id =
-      step_ * shape_.batch_samples + Position(report.rank(), index);
+      step * shape.batch_samples + report.rank() + int64_t{index} * shape.world;
   const int64_t id = report.sample_ids(index);
   const int64_t length = report.lengths(index);
   const int64_t trained = report.trained_tokens(index);
@@ -57,22 +50,36 @@ absl::Status StepLengths::CheckSample(const v1::LengthReport& report,
                                                    id, " stands where sample ",
                                                    expected_id, " belongs"));
   }
-  if (length < 1 || length > shape_.max_length) {
+  if (length < 1 || length > shape.max_length) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(report), ": sample ", id, " has length ", length,
-                     "; lengths are 1 to max_length = ", shape_.max_length));
+                     "; lengths are 1 to max_length = ", shape.max_length));
   }
   if (trained < 0 || trained > length) {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(report), ": sample ", id, " has ", trained,
                      " trained tokens of ", length));
   }
-  if (!shape_.is_video) return absl::OkStatus();
-  const auto shape = wire::FromProto(report.shapes(index), length);
-  if (shape.ok()) return absl::OkStatus();
+  if (!shape.is_video) return absl::OkStatus();
+  const auto clip = wire::FromProto(report.shapes(index), length);
+  if (clip.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      Where(report), ": sample ", id, ": ", shape.status().message()));
+      Where(report), ": sample ", id, ": ", clip.status().message()));
 }
+
+}  // namespace
+
+absl::Status CheckLengthShare(const StepShape& shape, int64_t step,
+                              const v1::LengthReport& report) {
+  EVENSTEP_RETURN_IF_ERROR(CheckShareSize(shape, report));
+  for (int i = 0; i < report.sample_ids_size(); ++i) {
+    EVENSTEP_RETURN_IF_ERROR(CheckSample(shape, step, report, i));
+  }
+  return absl::OkStatus();
+}
+
+StepLengths::StepLengths(const StepShape& shape, int64_t step)
+    : shape_(shape), step_(step) {}
 
 planner::Sample StepLengths::SampleAt(const v1::LengthReport& report,
                                       int index) const {
@@ -87,37 +94,46 @@ planner::Sample StepLengths::SampleAt(const v1::LengthReport& report,
   return sample;
 }
 
-bool StepLengths::SameAsKept(const v1::LengthReport& report) const {
+std::vector<planner::Sample> StepLengths::ShareOf(
+    const v1::LengthReport& report) const {
+  std::vector<planner::Sample> share;
+  share.reserve(report.sample_ids_size());
   for (int i = 0; i < report.sample_ids_size(); ++i) {
-    if (samples_[Position(report.rank(), i)] != SampleAt(report, i)) {
-      return false;
-    }
+    share.push_back(SampleAt(report, i));
   }
-  return true;
+  return share;
+}
+
+absl::Status StepLengths::Check(const v1::LengthReport& report) const {
+  EVENSTEP_RETURN_IF_ERROR(CheckLengthShare(shape_, step_, report));
+  const auto kept = shares_.find(report.rank());
+  if (kept == shares_.end() || kept->second == ShareOf(report)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      Where(report), ": differs from what the rank reported before"));
 }
 
 absl::Status StepLengths::Add(const v1::LengthReport& report) {
-  EVENSTEP_RETURN_IF_ERROR(CheckShare(report));
-  for (int i = 0; i < report.sample_ids_size(); ++i) {
-    EVENSTEP_RETURN_IF_ERROR(CheckSample(report, i));
-  }
-  if (reported_[report.rank()]) {
-    if (SameAsKept(report)) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        Where(report), ": differs from what the rank reported before"));
-  }
-  for (int i = 0; i < report.sample_ids_size(); ++i) {
-    samples_[Position(report.rank(), i)] = SampleAt(report, i);
-  }
-  reported_[report.rank()] = true;
-  ++num_reported_;
+  EVENSTEP_RETURN_IF_ERROR(Check(report));
+  shares_.try_emplace(report.rank(), ShareOf(report));
   return absl::OkStatus();
+}
+
+std::vector<planner::Sample> StepLengths::samples() const {
+  std::vector<planner::Sample> samples(shape_.batch_samples);
+  for (const auto& [rank, share] : shares_) {
+    for (size_t i = 0; i < share.size(); ++i) {
+      samples[Position(rank, static_cast<int>(i))] = share[i];
+    }
+  }
+  return samples;
 }
 
 std::vector<int> StepLengths::MissingRanks() const {
   std::vector<int> missing;
   for (int rank = 0; rank < shape_.world; ++rank) {
-    if (!reported_[rank]) missing.push_back(rank);
+    if (!shares_.contains(rank)) missing.push_back(rank);
   }
   return missing;
 }

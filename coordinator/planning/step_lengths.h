@@ -3,10 +3,12 @@
 
 // The samples of one step as they arrive, each rank's share in a report of its
 // own. Checks that a share is exactly the rank's: positions i of the step with
-// i mod world = rank, in order (law 1: no sample is lost or doubled). Owned by
-// the plan pipeline; not thread-safe.
+// i mod world = rank, in order (law 1: no sample is lost or doubled). Takes
+// memory for what was reported alone. Owned by the plan pipeline; not
+// thread-safe.
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,35 +24,39 @@ struct StepShape {
   bool is_video = false;  // reports carry shapes
 };
 
+// INVALID_ARGUMENT with rank, step and sample: the report is not exactly the
+// rank's share of `step`.
+absl::Status CheckLengthShare(const StepShape& shape, int64_t step,
+                              const v1::LengthReport& report);
+
 class StepLengths {
  public:
   StepLengths(const StepShape& shape, int64_t step);
 
-  // INVALID_ARGUMENT with rank, step and sample: nothing of it is kept. A
-  // repeated equal report is fine; another one from the same rank is refused.
+  // As CheckLengthShare, and another report than the rank's first. A repeated
+  // equal report is fine.
+  absl::Status Check(const v1::LengthReport& report) const;
+  // As Check; after an error nothing of the report is kept.
   absl::Status Add(const v1::LengthReport& report);
 
-  bool complete() const { return num_reported_ == shape_.world; }
+  bool complete() const { return num_reported() == shape_.world; }
+  int num_reported() const { return static_cast<int>(shares_.size()); }
   // By position. Complete steps only.
-  const std::vector<planner::Sample>& samples() const { return samples_; }
+  std::vector<planner::Sample> samples() const;
   // Ranks whose share has not come.
   std::vector<int> MissingRanks() const;
 
  private:
-  absl::Status CheckShare(const v1::LengthReport& report) const;
-  absl::Status CheckSample(const v1::LengthReport& report, int index) const;
   // A sample that has been checked, as the planner wants it.
   planner::Sample SampleAt(const v1::LengthReport& report, int index) const;
-  bool SameAsKept(const v1::LengthReport& report) const;
+  std::vector<planner::Sample> ShareOf(const v1::LengthReport& report) const;
   int64_t Position(int rank, int index) const {
     return rank + int64_t{index} * shape_.world;
   }
 
   const StepShape shape_;
   const int64_t step_;
-  std::vector<planner::Sample> samples_;
-  std::vector<bool> reported_;
-  int num_reported_ = 0;
+  std::map<int, std::vector<planner::Sample>> shares_;  // by rank
 };
 
 }  // namespace evenstep::coordinator

@@ -110,5 +110,22 @@ TEST(StepLengthsTest, ShapesOfVideoReachThePlanner) {
   EXPECT_FALSE(text.Add(report).ok());
 }
 
+TEST(StepLengthsTest, ALargeStepTakesNoMemoryBeforeItsReports) {
+  // All of them at once would take gigabytes.
+  std::vector<StepLengths> steps;
+  const StepShape shape{
+      .world = 1 << 14, .batch_samples = 1 << 20, .max_length = 9};
+  for (int64_t step = 0; step < 1000; ++step) steps.emplace_back(shape, step);
+  v1::LengthReport report;
+  report.set_rank(0);
+  for (int64_t i = 0; i < (1 << 20); i += 1 << 14) {
+    report.add_sample_ids(i);
+    report.add_lengths(1);
+    report.add_trained_tokens(1);
+  }
+  EXPECT_TRUE(steps[0].Add(report).ok());
+  EXPECT_EQ(steps[0].num_reported(), 1);
+}
+
 }  // namespace
 }  // namespace evenstep::coordinator

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -13,6 +15,11 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 constexpr int64_t kFirstStepWithLead = 4;  // after the fourth, from 0
+// Of one rank and step. Sums over kMaxRanks ranks fit 63 bits.
+constexpr int64_t kMaxStepNs = int64_t{1} << 48;  // three days
+constexpr int64_t kMaxCpuNs = int64_t{1} << 58;   // summed as a double
+constexpr int64_t kMaxCount = int64_t{1} << 40;
+constexpr int64_t kMaxBytes = int64_t{1} << 56;
 
 std::string Where(const v1::StepReport& report) {
   return absl::StrCat("step report of rank ", report.rank(), " for step ",
@@ -32,27 +39,72 @@ std::vector<int> MicroBatchesOf(const v1::StepPlan& plan, int rank) {
   return own;
 }
 
-absl::Status CheckTimes(const v1::StepReport& report) {
-  int64_t least =
-      std::min({report.reduction_ns(), report.optimizer_ns(), report.step_ns(),
-                report.gate_ns(), report.cpu_ns(), report.padded_tokens(),
-                report.update_compute_ns(), report.peak_tensor_bytes(),
-                report.peak_activation_bytes(), int64_t{report.groups_live()},
-                report.groups_opened(), report.group_opening_ns(),
-                report.evaluation().trained_tokens(),
-                report.evaluation().evaluation_ns()});
-  for (const v1::MicroBatchTime& time : report.micro_batches()) {
-    least = std::min(
-        {least, time.total_ns(), time.collective_ns(), time.compute_ns()});
+struct Bounded {
+  absl::string_view field;
+  int64_t value;
+  int64_t most;
+};
+
+absl::Status CheckBounds(const v1::StepReport& report,
+                         std::initializer_list<Bounded> fields) {
+  for (const Bounded& field : fields) {
+    if (field.value >= 0 && field.value <= field.most) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(report), ": ", field.field, " is ", field.value,
+                     "; it must be from 0 to ", field.most));
   }
-  if (least >= 0 && std::isfinite(report.loss()) &&
-      std::isfinite(report.evaluation().loss())) {
+  return absl::OkStatus();
+}
+
+// The sums over micro-batches are bounded too: those over ranks then fit.
+absl::Status CheckMicroBatchTimes(const v1::StepReport& report) {
+  int64_t total_ns = 0, collective_ns = 0, compute_ns = 0;
+  for (const v1::MicroBatchTime& time : report.micro_batches()) {
+    EVENSTEP_RETURN_IF_ERROR(CheckBounds(
+        report,
+        {{"total_ns of a micro-batch", time.total_ns(), kMaxStepNs - total_ns},
+         {"collective_ns of a micro-batch", time.collective_ns(),
+          kMaxStepNs - collective_ns},
+         {"compute_ns of a micro-batch", time.compute_ns(),
+          kMaxStepNs - compute_ns}}));
+    total_ns += time.total_ns();
+    collective_ns += time.collective_ns();
+    compute_ns += time.compute_ns();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumbers(const v1::StepReport& report) {
+  const v1::Evaluation& evaluation = report.evaluation();
+  EVENSTEP_RETURN_IF_ERROR(CheckBounds(
+      report,
+      {{"reduction_ns", report.reduction_ns(), kMaxStepNs},
+       {"optimizer_ns", report.optimizer_ns(), kMaxStepNs},
+       {"step_ns", report.step_ns(), kMaxStepNs},
+       {"gate_ns", report.gate_ns(), kMaxStepNs},
+       {"cpu_ns", report.cpu_ns(), kMaxCpuNs},
+       {"update_compute_ns", report.update_compute_ns(), kMaxStepNs},
+       {"padded_tokens", report.padded_tokens(), kMaxCount},
+       {"peak_tensor_bytes", report.peak_tensor_bytes(), kMaxBytes},
+       {"peak_activation_bytes", report.peak_activation_bytes(), kMaxBytes},
+       {"groups_live", report.groups_live(), kMaxCount},
+       {"groups_opened", report.groups_opened(), kMaxCount},
+       {"group_opening_ns", report.group_opening_ns(), kMaxStepNs},
+       // Of a rank that holds no plan: -1.
+       {"plan_lead + 1", int64_t{report.plan_lead()} + 1, kMaxCount},
+       {"evaluation's trained_tokens", evaluation.trained_tokens(), kMaxBytes},
+       {"evaluation_ns", evaluation.evaluation_ns(), kMaxStepNs}}));
+  EVENSTEP_RETURN_IF_ERROR(CheckMicroBatchTimes(report));
+  // A norm may overflow to infinity where no value of the gradient does.
+  if (std::isfinite(report.loss()) && std::isfinite(evaluation.loss()) &&
+      report.gradient_norm() >= 0 && report.learning_rate() >= 0 &&
+      std::isfinite(report.learning_rate())) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      Where(report), ": a time or count is negative, or the loss (",
-      report.loss(), ", held out ", report.evaluation().loss(),
-      ") is not a number"));
+      Where(report), ": loss ", report.loss(), ", held out ", evaluation.loss(),
+      ", norm of the gradient ", report.gradient_norm(), " or learning rate ",
+      report.learning_rate(), " cannot be"));
 }
 
 // Times in x's collectives of the ranks of one group.
@@ -127,7 +179,8 @@ void AddPlanFigures(const v1::StepPlan& plan, StepFigures* figures) {
 
 void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
                         StepFigures* figures) {
-  int64_t slowest_cpu_ns = 0, total_cpu_ns = 0, peak_bytes = 0;
+  double total_cpu_ns = 0;
+  int64_t slowest_cpu_ns = 0, peak_bytes = 0;
   int64_t activation_bytes = 0;
   int32_t lead = reports.front().plan_lead();
   figures->gate_ns = reports.front().gate_ns();
@@ -135,7 +188,7 @@ void AddMeasuredFigures(const std::vector<v1::StepReport>& reports,
     figures->step_ns = std::max(figures->step_ns, report.step_ns());
     figures->gate_ns = std::min(figures->gate_ns, report.gate_ns());
     slowest_cpu_ns = std::max(slowest_cpu_ns, report.cpu_ns());
-    total_cpu_ns += report.cpu_ns();
+    total_cpu_ns += static_cast<double>(report.cpu_ns());
     lead = std::min(lead, report.plan_lead());
     peak_bytes = std::max(peak_bytes, report.peak_tensor_bytes());
     activation_bytes =
@@ -195,6 +248,13 @@ void AddEvaluation(const std::vector<v1::StepReport>& reports,
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// Of an attempt: what ranks report may be wrong, and there are many steps.
+void AddSaturating(int64_t value, int64_t* sum) {
+  if (__builtin_add_overflow(*sum, value, sum)) {
+    *sum = std::numeric_limits<int64_t>::max();
+  }
+}
+
 }  // namespace
 
 absl::Status CheckStepReport(const v1::StepPlan& plan,
@@ -212,7 +272,12 @@ absl::Status CheckStepReport(const v1::StepPlan& plan,
         Where(report),
         ": its micro-batches are not those that the plan gives the rank"));
   }
-  return CheckTimes(report);
+  if (report.trained_tokens() != plan.trained_tokens()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(report), ": ", report.trained_tokens(),
+                     " trained tokens; the plan has ", plan.trained_tokens()));
+  }
+  return CheckNumbers(report);
 }
 
 absl::StatusOr<StepFigures> SummariseStep(
@@ -242,14 +307,14 @@ absl::StatusOr<StepFigures> SummariseStep(
 
 void StepTotals::Add(const StepFigures& figures) {
   const v1::StepSummary& summary = figures.summary;
-  step_ns_ += figures.step_ns;
-  waiting_ns_ += figures.waiting_ns;
-  gate_ns_ += figures.gate_ns;
+  AddSaturating(figures.step_ns, &step_ns_);
+  AddSaturating(figures.waiting_ns, &waiting_ns_);
+  AddSaturating(figures.gate_ns, &gate_ns_);
   prediction_error_seconds_ +=
       std::abs(summary.predicted_seconds() - summary.step_seconds());
-  trained_tokens_ += summary.trained_tokens();
-  tokens_ += figures.tokens;
-  padded_tokens_ += figures.padded_tokens;
+  AddSaturating(summary.trained_tokens(), &trained_tokens_);
+  AddSaturating(figures.tokens, &tokens_);
+  AddSaturating(figures.padded_tokens, &padded_tokens_);
   if (summary.has_evaluation()) AddEvaluation(summary.evaluation());
   if (summary.step() < kFirstStepWithLead) return;
   ++steps_after_fourth_;

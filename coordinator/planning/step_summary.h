@@ -25,8 +25,9 @@
 namespace evenstep::coordinator {
 
 // INVALID_ARGUMENT with rank and step: ranks outside the plan's world,
-// micro-batches that are not the rank's own in the plan's order, negative
-// times, or losses that are not numbers.
+// micro-batches that are not the rank's own in the plan's order, other trained
+// tokens than the plan's, times, counts or bytes out of bounds, or losses that
+// are not numbers.
 absl::Status CheckStepReport(const v1::StepPlan& plan,
                              const v1::StepReport& report);
 

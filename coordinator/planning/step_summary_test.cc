@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -27,6 +28,7 @@ v1::StepPlan Plan() {
   v1::StepPlan plan;
   plan.set_step(5);
   plan.set_world(2);
+  plan.set_trained_tokens(11);
   AddMicroBatch(plan, 0, 2, 7);
   AddMicroBatch(plan, 0, 1, 4);
   plan.set_predicted_step_ns(900);
@@ -209,6 +211,27 @@ TEST(StepSummaryTest, WrongReportsAreRefused) {
       [](auto& r) { r.mutable_micro_batches(0)->set_collective_ns(-1); }));
   EXPECT_TRUE(refused([](auto& r) { r.set_step_ns(-1); }));
   EXPECT_TRUE(refused([](auto& r) { r.set_loss(std::nan("")); }));
+  EXPECT_TRUE(refused([](auto& r) { r.set_trained_tokens(10); }));
+  EXPECT_TRUE(refused([](auto& r) { r.set_plan_lead(-2); }));
+  EXPECT_TRUE(refused([](auto& r) { r.set_gradient_norm(std::nan("")); }));
+}
+
+TEST(StepSummaryTest, HugeNumbersNeitherPassNorOverflow) {
+  const v1::StepPlan plan = Plan();
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  v1::StepReport report = Report(1, 1, 1);
+  report.mutable_micro_batches(0)->set_collective_ns(kHuge);
+  EXPECT_FALSE(CheckStepReport(plan, report).ok());
+  report = Report(1, 1, 1);
+  report.set_padded_tokens(kHuge);
+  EXPECT_FALSE(CheckStepReport(plan, report).ok());
+  StepTotals totals(2, 10);
+  StepFigures figures;
+  figures.step_ns = kHuge - 1;
+  figures.waiting_ns = kHuge - 1;
+  totals.Add(figures);
+  totals.Add(figures);
+  EXPECT_GT(totals.ToProto().step_seconds(), 9e9);
 }
 
 StepFigures Figures(int64_t step, int lead) {

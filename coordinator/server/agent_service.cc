@@ -62,7 +62,7 @@ AgentServiceImpl::Connect(grpc::CallbackServerContext* context) {
                      },
                  .on_drained = nullptr,
                  .on_done =
-                     [this, link](absl::Status status) {
+                     [this, link](const absl::Status& status) {
                        parts_.metrics.CountRpc("Connect", status.code());
                        parts_.loop.Post([this, link] {
                          parts_.coordinator.OnAgentGone(link.get());
@@ -72,9 +72,9 @@ AgentServiceImpl::Connect(grpc::CallbackServerContext* context) {
 }
 
 grpc::ServerUnaryReactor* AgentServiceImpl::Rendezvous(
-    grpc::CallbackServerContext*, const v1::RendezvousRequest* request,
+    grpc::CallbackServerContext* context, const v1::RendezvousRequest* request,
     v1::RendezvousResponse* response) {
-  auto call = rpc::ServerUnaryCall::Create(parts_.streams);
+  auto call = rpc::ServerUnaryCall::Create(context, parts_.streams);
   call->Start();
   const auto answer =
       [this, call, response](absl::StatusOr<v1::RendezvousResponse> result) {

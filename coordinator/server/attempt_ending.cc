@@ -5,15 +5,44 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::coordinator {
 namespace {
 
 // Lost starts of a job in a row: beyond this it is the job that ends agents.
 constexpr int kMaxLostStarts = 5;
+// Ranks that an error names; it counts the others.
+constexpr size_t kNamedRanks = 16;
+
+std::string FirstFew(const std::vector<int>& ranks) {
+  const size_t named = std::min(ranks.size(), kNamedRanks);
+  std::string text = absl::StrJoin(ranks.begin(), ranks.begin() + named, ", ");
+  if (named < ranks.size()) {
+    absl::StrAppend(&text, " and ", ranks.size() - named, " more");
+  }
+  return text;
+}
+
+std::vector<int> RanksWithoutReport(const LiveAttempt& live, int64_t step) {
+  const auto reports = live.reports.find(step);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < live.attempt.world(); ++rank) {
+    if (reports == live.reports.end() || !reports->second.contains(rank)) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+std::string Bounded(const std::string& text) {
+  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
+}
 
 }  // namespace
 
@@ -72,7 +101,42 @@ void AttemptSupervisor::Fail(Live& live, const Cause& cause) {
   abandon->set_next_generation(0);
   abandon->set_reason(cause.reason);
   abandon->set_message(cause.message);
+  abandon->set_weights_rank(WeightsRank(live));
   SendToAll(live, live.stop_message);
+}
+
+// Who writes the weights of an attempt that fails: the lowest rank that is not
+// known to be gone. Rank 0 writes without an order. If only the stream of its
+// node is lost, two ranks may write the same weights, into two files. -1:
+// nobody, they were written.
+int AttemptSupervisor::WeightsRank(const Live& live) {
+  if (!RecordOf(live).job.weights_path().empty()) return -1;
+  for (int rank = 0; rank < live.attempt.world(); ++rank) {
+    const std::string& node = live.attempt.NodeOf(rank);
+    if (!live.attempt.HasExited(rank) && !live.attempt.IsGone(node) &&
+        parts_.nodes.IsConnected(node)) {
+      return rank;
+    }
+  }
+  return 0;
+}
+
+// Where the attempt's weights are, or why it left none.
+void AttemptSupervisor::TakeWeights(Live& live, const std::string& node,
+                                    const v1::TrainerExited& exited) {
+  JobRecord& record = RecordOf(live);
+  if (!record.job.weights_path().empty()) return;
+  if (!exited.weights_path().empty()) {
+    record.job.set_weights_path(Bounded(exited.weights_path()));
+    record.job.set_weights_steps(exited.weights_steps());
+    record.job.set_weights_node(node);
+    record.job.clear_weights_note();
+  } else if (!exited.weights_note().empty()) {
+    record.job.set_weights_note(Bounded(exited.weights_note()));
+  } else {
+    return;
+  }
+  parts_.book.MarkChanged(record);
 }
 
 // A start that was lost with a node is no failure of the job. What was not told
@@ -152,9 +216,67 @@ void AttemptSupervisor::CheckUnexplained(Live& live) {
   }
 }
 
+// The last resort where a report was lost or a rank hangs: the ranks wait for a
+// plan without a limit of their own.
+void AttemptSupervisor::CheckProgress(Live& live) {
+  const JobRecord& record = RecordOf(live);
+  LiveAttempt::Progress now;
+  now.running = record.status.state == JobState::kRunning;
+  now.planned = live.pipeline.next_step();
+  now.lengths = live.pipeline.num_waiting_reports();
+  now.steps_done = record.job.steps_done();
+  for (const auto& [step, reports] : live.reports) {
+    now.step_reports += static_cast<int64_t>(reports.size());
+  }
+  now.ranks_ended = live.attempt.num_ended_clean();
+  if (now != live.progress) {
+    live.progress = now;
+    live.progress_at = Now();
+  }
+  const absl::Duration limit = times_.step_deadline;
+  if (!now.running || limit == absl::ZeroDuration() ||
+      Now() - live.progress_at < limit) {
+    return;
+  }
+  AddCause(
+      live,
+      {"STEP_TIMEOUT",
+       absl::StrCat(
+           "no report and no plan came for ", absl::FormatDuration(limit),
+           " (the coordinator's --step-deadline): ", DescribeStall(live))});
+}
+
+std::string AttemptSupervisor::DescribeStall(const Live& live) {
+  std::vector<std::string> missing;
+  const auto add = [&](const std::vector<int>& ranks, absl::string_view what) {
+    if (ranks.empty()) return;
+    missing.push_back(absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
+                                   FirstFew(ranks), " did not ", what));
+  };
+  for (const v1::StepPlan* plan : live.pipeline.HeldPlans()) {
+    add(RanksWithoutReport(live, plan->step()),
+        absl::StrCat("report step ", plan->step()));
+    break;  // later ones follow from it
+  }
+  const int64_t next = live.pipeline.next_step();
+  add(live.pipeline.RanksWithoutLengths(),
+      absl::StrCat("report the lengths of step ", next));
+  if (live.pipeline.planning()) {
+    missing.push_back(
+        absl::StrCat("step ", next - 1, " is still with the planner"));
+  }
+  if (missing.empty()) add(live.attempt.RanksNotEnded(), "end");
+  return absl::StrJoin(missing, "; ");
+}
+
+void AttemptSupervisor::ForgiveSilence() {
+  for (const auto& [job_id, live] : live_) live->progress_at = Now();
+}
+
 void AttemptSupervisor::CheckTimes(Live& live) {
   if (!live.stopping) {
     CheckStart(live);
+    CheckProgress(live);
     CheckUnexplained(live);
     return EndIfDue(live);
   }

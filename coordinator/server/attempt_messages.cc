@@ -1,4 +1,4 @@
-// What agents say of an attempt's ranks; the other half of AttemptSupervisor.
+// What agents say of an attempt's ranks; a quarter of AttemptSupervisor.
 
 #include <algorithm>
 #include <cmath>
@@ -10,14 +10,15 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
+#include "coordinator/server/message_check.h"
 #include "google/protobuf/util/time_util.h"
+#include "planner/costs/cost_limits.h"
 #include "wire/job_spec_proto.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::coordinator {
 namespace {
 
-constexpr size_t kMaxLineBytes = 8 << 10;
-constexpr size_t kMaxMessageBytes = 8 << 10;
 // Computing that is further than this from the first costs is told once.
 constexpr double kDriftBound = 0.25;
 
@@ -27,84 +28,87 @@ google::protobuf::Timestamp Timestamp(absl::Time time) {
 }
 
 std::string Bounded(const std::string& text) {
-  return std::string(Utf8Prefix(text, kMaxMessageBytes));
+  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
 }
 
 }  // namespace
 
-// The attempt that the message belongs to; nullptr, counted, if it is over or
-// was never this node's.
-AttemptSupervisor::Live* AttemptSupervisor::FindCurrent(
-    const v1::AttemptId& id, const std::string& node, absl::string_view kind) {
+absl::Status AttemptSupervisor::OnMessage(const std::string& node,
+                                          const v1::AgentMessage& message) {
+  const v1::AttemptId& id = AttemptOf(message);
   Live* const live = Find(id);
-  if (live != nullptr && live->attempt.id().generation() == id.generation() &&
-      IsOwn(*live, node)) {
-    // Before the word to begin an agent can only take its share or refuse it.
-    const bool is_answer =
-        kind == "ready" || (kind == "abandon" && !live->begun);
-    if (!is_answer) live->heard.insert(node);
-    return live;
+  const MessageVerdict verdict = CheckAgentMessage(
+      message, {node, live, live != nullptr && IsOwn(*live, node)});
+  switch (verdict.verdict) {
+    case Verdict::kTake:
+      Handle(*live, node, message);
+      return absl::OkStatus();
+    case Verdict::kRepeat:
+      return absl::OkStatus();
+    case Verdict::kStale:
+      parts_.metrics.CountStaleMessage(KindOf(message));
+      Log(LogLevel::kDebug, "stale_message",
+          {{"node", node},
+           {"kind", KindOf(message)},
+           {"job", id.job_id()},
+           {"attempt", id.attempt()},
+           {"generation", id.generation()}});
+      return absl::OkStatus();
+    case Verdict::kRefuse:
+    case Verdict::kFail:
+      break;
   }
-  parts_.metrics.CountStaleMessage(kind);
-  Log(LogLevel::kDebug, "stale_message",
+  parts_.metrics.CountRefusedMessage(KindOf(message), verdict.reason);
+  Log(LogLevel::kWarning, "message_refused",
       {{"node", node},
-       {"kind", kind},
-       {"job", id.job_id()},
-       {"attempt", id.attempt()},
-       {"generation", id.generation()}});
-  return nullptr;
+       {"kind", KindOf(message)},
+       {"reason", verdict.reason},
+       {"error", verdict.error}});
+  if (verdict.verdict == Verdict::kFail) {
+    AddCause(*live, {"INVALID_REPORT", std::string(verdict.error.message())});
+  }
+  return verdict.error;
 }
 
-void AttemptSupervisor::OnMessage(const std::string& node,
-                                  const v1::AgentMessage& message) {
+void AttemptSupervisor::Handle(Live& live, const std::string& node,
+                               const v1::AgentMessage& message) {
+  if (message.has_ended()) return OnEnded(live, node);
+  if (message.has_ready()) return MarkReady(live, node);
+  // Before the word to begin an agent can only take its share or refuse it.
+  if (!message.has_abandon() || live.begun) live.heard.insert(node);
   switch (message.what_case()) {
-    case v1::AgentMessage::kReady:
-      return OnReady(node, message.ready());
     case v1::AgentMessage::kLengths:
-      return OnLengths(node, message.lengths());
+      return OnLengths(live, message.lengths().report());
     case v1::AgentMessage::kStep:
-      return OnStep(node, message.step());
+      return OnStep(live, message.step().report());
     case v1::AgentMessage::kCosts:
-      return OnCosts(node, message.costs());
+      return OnCosts(live, message.costs().costs());
     case v1::AgentMessage::kData:
-      return OnData(node, message.data());
+      return OnData(live, message.data());
     case v1::AgentMessage::kStarted:
-      return OnStarted(node, message.started());
+      return OnStarted(live, message.started());
     case v1::AgentMessage::kAbandon:
-      return OnAbandon(node, message.abandon());
+      return OnAbandon(live, node, message.abandon());
     case v1::AgentMessage::kExited:
-      return OnExited(node, message.exited());
-    case v1::AgentMessage::kEnded:
-      return OnEnded(node, message.ended());
+      return OnExited(live, node, message.exited());
     case v1::AgentMessage::kLogs:
-      return OnLogs(node, message.logs());
+      return OnLogs(live, node, message.logs());
     default:
-      parts_.metrics.CountRefusedMessage("unknown");
+      return;  // a hello or heartbeat names no attempt
   }
 }
 
-void AttemptSupervisor::OnLengths(const std::string& node,
-                                  const v1::JobLengthReport& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "lengths");
-  if (live == nullptr || live->stopping) return;
-  const v1::LengthReport& report = message.report();
-  if (report.generation() != live->attempt.id().generation()) {
-    return parts_.metrics.CountStaleMessage("lengths");
+void AttemptSupervisor::OnLengths(Live& live, const v1::LengthReport& report) {
+  if (live.stopping) return;
+  const absl::Status status = live.pipeline.AddLengths(report);
+  if (!status.ok()) {  // message_check.h has looked at it
+    return AddCause(live, {"INVALID_REPORT", std::string(status.message())});
   }
-  absl::Status status = live->pipeline.AddLengths(report);
-  if (status.ok() && live->attempt.NodeOf(report.rank()) != node) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("node ", node, " reports lengths of rank ", report.rank(),
-                     ", which runs on ", live->attempt.NodeOf(report.rank())));
-  }
-  if (!status.ok()) {
-    parts_.metrics.CountRefusedMessage("lengths");
-    return AddCause(*live, {"INVALID_REPORT", std::string(status.message())});
-  }
-  PumpPlans(*live);
+  PumpPlans(live);
 }
 
 void AttemptSupervisor::PumpPlans(Live& live) {
+  if (live.stopping) return;
   std::optional<PlanWork> work = live.pipeline.NextWork();
   if (!work) return;
   parts_.planners.Run([this, id = live.attempt.id(),
@@ -126,6 +130,9 @@ void AttemptSupervisor::OnPlanned(const v1::AttemptId& id,
     Log(LogLevel::kWarning, "plan_refused",
         {{"job", id.job_id()}, {"step", step}, {"error", outcome.refusal}});
   }
+  if (!outcome.estimate_refusal.ok()) {
+    CountRefusedEstimate(*live, "plan", step, outcome.estimate_refusal);
+  }
   const auto plan = live->pipeline.Accept(std::move(outcome));
   if (!plan.ok()) {
     const bool infeasible = absl::IsFailedPrecondition(plan.status());
@@ -140,29 +147,13 @@ void AttemptSupervisor::OnPlanned(const v1::AttemptId& id,
   PumpPlans(*live);
 }
 
-void AttemptSupervisor::OnStep(const std::string& node,
-                               const v1::JobStepReport& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "step");
-  if (live == nullptr) return;
-  const v1::StepReport& report = message.report();
-  const v1::StepPlan* const plan = live->pipeline.Find(report.step());
-  if (report.generation() != live->attempt.id().generation() ||
-      plan == nullptr) {
-    return parts_.metrics.CountStaleMessage("step");
-  }
-  absl::Status status = CheckStepReport(*plan, report);
-  if (status.ok() && live->attempt.NodeOf(report.rank()) != node) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("node ", node, " reports a step of rank ", report.rank()));
-  }
-  if (!status.ok()) {
-    parts_.metrics.CountRefusedMessage("step");
-    return AddCause(*live, {"INVALID_REPORT", std::string(status.message())});
-  }
-  auto& reports = live->reports[report.step()];
+void AttemptSupervisor::OnStep(Live& live, const v1::StepReport& report) {
+  if (live.pipeline.Find(report.step()) == nullptr) return;
+  auto& reports = live.reports[report.step()];
   reports.try_emplace(report.rank(), report);
-  if (static_cast<int>(reports.size()) == live->attempt.world()) {
-    CommitStep(*live, report.step());
+  if (static_cast<int>(reports.size()) == live.attempt.world()) {
+    CommitStep(live, report.step());
+    PumpPlans(live);  // it may wait for this commit
   }
 }
 
@@ -176,7 +167,7 @@ void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
   const auto figures = SummariseStep(plan, reports);
   live.pipeline.Forget(step);
   if (!figures.ok()) {
-    parts_.metrics.CountRefusedMessage("step");
+    parts_.metrics.CountRefusedMessage("step", "content");
     return AddCause(
         live, {"REPORTS_DISAGREE", std::string(figures.status().message())});
   }
@@ -199,7 +190,10 @@ void AttemptSupervisor::RefitCosts(Live& live, const v1::StepPlan& plan,
                        jobspec::ToModelShape(live.spec.model),
                        live.attempt.world());
   }
-  live.refit->Observe(plan, reports);
+  const absl::Status followed = live.refit->Observe(plan, reports);
+  if (!followed.ok()) {
+    return CountRefusedEstimate(live, "refit", plan.step(), followed);
+  }
   live.pipeline.SetCosts(live.refit->costs());
   live.pipeline.SetRankSpeeds(live.refit->RankSpeeds());
   const double drift = live.refit->drift();
@@ -216,127 +210,123 @@ void AttemptSupervisor::RefitCosts(Live& live, const v1::StepPlan& plan,
        {"costs", wire::ToProto(live.refit->costs()).ShortDebugString()}});
 }
 
-void AttemptSupervisor::OnCosts(const std::string& node,
-                                const v1::MeasuredCosts& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "costs");
-  if (live == nullptr || live->stopping || live->costs.has_costs()) return;
-  const auto costs = wire::FromProto(message.costs());
-  if (!costs.ok() || live->attempt.NodeOf(0) != node) {
-    parts_.metrics.CountRefusedMessage("costs");
-    return AddCause(*live,
-                    {"INVALID_REPORT",
-                     absl::StrCat("measured costs of node ", node, ": ",
-                                  costs.ok() ? "it does not run rank 0"
-                                             : costs.status().message())});
-  }
-  JobRecord& record = RecordOf(*live);
-  *record.job.mutable_costs() = message.costs();
-  parts_.book.MarkChanged(record);
-  live->pipeline.SetCosts(*costs);
-  *live->costs.mutable_costs()->mutable_attempt() = live->attempt.id();
-  *live->costs.mutable_costs()->mutable_costs() = message.costs();
-  SendToAll(*live, live->costs);
-  PumpPlans(*live);
+// Costs and speeds are estimates: others take their place, and the job goes on.
+void AttemptSupervisor::CountRefusedEstimate(const Live& live,
+                                             absl::string_view source,
+                                             int64_t step,
+                                             const absl::Status& why) {
+  parts_.metrics.CountRefusedEstimate(source);
+  Log(LogLevel::kWarning, "estimate_refused",
+      {{"job", live.attempt.id().job_id()},
+       {"source", source},
+       {"step", step},
+       {"error", why}});
 }
 
-void AttemptSupervisor::OnData(const std::string& node,
-                               const v1::RankData& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "data");
-  if (live == nullptr || live->stopping) return;
-  if (!live->attempt.HasRank(message.rank())) {
-    return parts_.metrics.CountRefusedMessage("data");
+void AttemptSupervisor::OnCosts(Live& live, const v1::CostModel& measured) {
+  if (live.stopping) return;
+  auto costs = wire::FromProto(measured);
+  if (!costs.ok()) {
+    CountRefusedEstimate(live, "start", /*step=*/0, costs.status());
+    costs = planner::NominalCosts(jobspec::ToModelShape(live.spec.model));
   }
+  const v1::CostModel proto = wire::ToProto(*costs);
+  JobRecord& record = RecordOf(live);
+  *record.job.mutable_costs() = proto;
+  parts_.book.MarkChanged(record);
+  live.pipeline.SetCosts(*costs);
+  *live.costs.mutable_costs()->mutable_attempt() = live.attempt.id();
+  *live.costs.mutable_costs()->mutable_costs() = proto;
+  SendToAll(live, live.costs);
+  PumpPlans(live);
+}
+
+void AttemptSupervisor::OnData(Live& live, const v1::RankData& message) {
+  if (live.stopping) return;
+  if (message.data().bytes_to_index() > 0) return OnIndexing(live, message);
   const absl::Status status =
-      live->attempt.AddData(message.rank(), message.data());
+      live.attempt.AddData(message.rank(), message.data());
   if (!status.ok()) {
-    return AddCause(*live, {"DATA_MISMATCH", std::string(status.message())});
+    return AddCause(live, {"DATA_MISMATCH", std::string(status.message())});
   }
-  const auto agreed = live->attempt.agreed_data();
+  const auto agreed = live.attempt.agreed_data();
   if (!agreed) return;
-  JobRecord& record = RecordOf(*live);
+  JobRecord& record = RecordOf(live);
   *record.job.mutable_data() = *agreed;
   parts_.book.MarkChanged(record);
-  live->pipeline.OpenForData();
-  PumpPlans(*live);
+  live.pipeline.OpenForData();
+  PumpPlans(live);
 }
 
-void AttemptSupervisor::OnStarted(const std::string& node,
-                                  const v1::RankStarted& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "started");
-  if (live == nullptr || live->stopping) return;
-  if (!live->attempt.HasRank(message.rank())) {
-    return parts_.metrics.CountRefusedMessage("started");
-  }
-  live->attempt.MarkStarted(message.rank());
-  JobRecord& record = RecordOf(*live);
+// Indexing takes as long as the data is large: while it moves on, the job does
+// not miss its start deadline.
+void AttemptSupervisor::OnIndexing(Live& live, const v1::RankData& message) {
+  live.start_deadline =
+      std::max(live.start_deadline, Now() + live.spec.timeouts.start);
+  if (live.attempt.agreed_data()) return;
+  JobRecord& record = RecordOf(live);
+  *record.job.mutable_data() = message.data();
+  parts_.book.MarkChanged(record);
+}
+
+void AttemptSupervisor::OnStarted(Live& live, const v1::RankStarted& message) {
+  if (live.stopping) return;
+  live.attempt.MarkStarted(message.rank());
+  JobRecord& record = RecordOf(live);
   if (!message.emulated_link().empty()) {
     record.job.set_emulated_link(message.emulated_link());
     parts_.book.MarkChanged(record);
   }
-  if (!live->attempt.all_started() ||
+  if (!live.attempt.all_started() ||
       record.status.state != JobState::kStarting) {
     return;
   }
   const absl::Status moved = parts_.book.Move(
       record, {JobAction::kStart, JobState::kQueued, "ALL_RANKS_STARTED",
-               absl::StrCat("all of ", Counted(live->attempt.world(), "rank"),
+               absl::StrCat("all of ", Counted(live.attempt.world(), "rank"),
                             " passed the first gate")});
   lost_starts_.erase(record.job.job_id());
   if (!moved.ok()) Log(LogLevel::kError, "move_refused", {{"error", moved}});
 }
 
-void AttemptSupervisor::OnAbandon(const std::string& node,
+void AttemptSupervisor::OnAbandon(Live& live, const std::string& node,
                                   const v1::AbandonRequest& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "abandon");
-  if (live == nullptr) return;
   // Nothing is wrong with a job that another agent can start.
-  if (message.reason() == "AGENT_STOPPING" && !live->stopping &&
-      RecordOf(*live).status.state == JobState::kStarting) {
-    return PutBack(*live, absl::StrCat("node ", node, ": its agent stops"));
+  if (message.reason() == "AGENT_STOPPING" && !live.stopping &&
+      RecordOf(live).status.state == JobState::kStarting) {
+    return PutBack(live, absl::StrCat("node ", node, ": its agent stops"));
   }
   v1::AbandonRequest request = message;
   request.set_message(Bounded(request.message()));
-  if (!live->attempt.HasRank(request.rank())) {
+  if (!live.attempt.HasRank(request.rank())) {
     request.set_message(absl::StrCat("node ", node, ": ", request.message()));
   }
-  live->attempt.AddAbandonRequest(request, Now());
-  EndIfDue(*live);
+  live.attempt.AddAbandonRequest(request, Now());
+  EndIfDue(live);
 }
 
-void AttemptSupervisor::OnExited(const std::string& node,
+void AttemptSupervisor::OnExited(Live& live, const std::string& node,
                                  const v1::TrainerExited& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "exited");
-  if (live == nullptr) return;
-  if (!live->attempt.HasRank(message.rank())) {
-    return parts_.metrics.CountRefusedMessage("exited");
-  }
   v1::TrainerExited exited = message;
   exited.set_message(Bounded(exited.message()));
   const bool complete =
-      live->cancelled || exited.steps_done() >= live->spec.steps;
-  live->attempt.AddExit(exited, complete, Now());
-  if (!exited.weights_path().empty()) {
-    JobRecord& record = RecordOf(*live);
-    record.job.set_weights_path(exited.weights_path());
-    parts_.book.MarkChanged(record);
-  }
-  EndIfDue(*live);
-  if (!live->stopping && live->attempt.all_ended_clean()) Succeed(*live);
+      live.cancelled || exited.steps_done() >= live.spec.steps;
+  if (!live.attempt.AddExit(exited, complete, Now())) return;
+  TakeWeights(live, node, exited);
+  EndIfDue(live);
+  if (!live.stopping && live.attempt.all_ended_clean()) Succeed(live);
 }
 
-void AttemptSupervisor::OnEnded(const std::string& node,
-                                const v1::AttemptEnded& message) {
-  Live* const live = Find(message.attempt());
-  if (live == nullptr || !IsOwn(*live, node)) return;
-  live->gone_at.erase(node);
-  live->attempt.MarkGone(node);
-  if (!live->stopping && !live->attempt.ended_clean(node)) {
-    AddCause(*live, {"INTERNAL",
-                     absl::StrCat("node ", node,
-                                  " ended its trainers without saying why"),
-                     CauseStrength::kLikely});
+void AttemptSupervisor::OnEnded(Live& live, const std::string& node) {
+  live.gone_at.erase(node);
+  live.attempt.MarkGone(node);
+  if (!live.stopping && !live.attempt.ended_clean(node)) {
+    AddCause(live, {"INTERNAL",
+                    absl::StrCat("node ", node,
+                                 " ended its trainers without saying why"),
+                    CauseStrength::kLikely});
   }
-  FinishIfGone(message.attempt().job_id());
+  FinishIfGone(live.attempt.id().job_id());
 }
 
 // How many of the lines are known already. Tells of lines that never came.
@@ -345,10 +335,17 @@ int64_t AttemptSupervisor::TakeLineNumbers(Live& live, const std::string& node,
   JobRecord& record = RecordOf(live);
   for (v1::Placement& placement : *record.job.mutable_placements()) {
     if (placement.node() != node || message.first_line() == 0) continue;
+    const int64_t last = message.first_line() + message.lines_size() - 1;
+    const int64_t on_stream = std::exchange(live.log_numbers[node], last);
     const int64_t known = placement.log_lines();
     const int64_t lost = message.first_line() - known - 1;
-    placement.set_log_lines(
-        std::max(known, message.first_line() + message.lines_size() - 1));
+    // Lines come again on another stream only, and as many as an agent keeps.
+    // Otherwise these numbers or those before them are wrong, and no line is
+    // thrown away for a wrong number.
+    const bool numbers_broken =
+        message.first_line() <= on_stream || -lost > kMaxRepeatedLogLines;
+    placement.set_log_lines(numbers_broken ? last : std::max(known, last));
+    if (numbers_broken) return 0;
     if (lost <= 0) return -lost;
     v1::LogLine line;
     line.set_rank(placement.first_rank());
@@ -362,21 +359,18 @@ int64_t AttemptSupervisor::TakeLineNumbers(Live& live, const std::string& node,
   return 0;
 }
 
-void AttemptSupervisor::OnLogs(const std::string& node,
+void AttemptSupervisor::OnLogs(Live& live, const std::string& node,
                                const v1::LogBatch& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "logs");
-  if (live == nullptr) return;
-  JobRecord& record = RecordOf(*live);
-  int64_t skip = TakeLineNumbers(*live, node, message);
-  for (v1::LogLine line : message.lines()) {
+  JobRecord& record = RecordOf(live);
+  int64_t skip = TakeLineNumbers(live, node, message);
+  for (const v1::LogLine& from : message.lines()) {
     if (skip-- > 0) continue;
-    if (line.text().size() > kMaxLineBytes) {
-      line.set_text(std::string(Utf8Prefix(line.text(), kMaxLineBytes)));
-    }
-    if (!line.has_time()) {
-      *line.mutable_time() = Timestamp(parts_.clock.Wall());
-    }
-    line.set_attempt(live->attempt.id().attempt());
+    v1::LogLine line;
+    line.set_rank(from.rank());
+    line.set_attempt(live.attempt.id().attempt());
+    line.set_text(std::string(Utf8Prefix(from.text(), wire::kMaxLogLineBytes)));
+    *line.mutable_time() =
+        from.has_time() ? from.time() : Timestamp(parts_.clock.Wall());
     parts_.book.AddLogLine(record, std::move(line));
   }
 }

@@ -20,6 +20,13 @@ bool Lists(const v1::AgentHello& hello, const v1::AttemptId& id) {
                      });
 }
 
+std::string DescribeMessage(const v1::CoordinatorMessage& message) {
+  if (message.has_plan()) {
+    return absl::StrCat("the plan of step ", message.plan().plan().step());
+  }
+  return message.has_assignment() ? "the assignment" : "a message";
+}
+
 v1::CoordinatorMessage EndMessage(const v1::AttemptId& id) {
   v1::CoordinatorMessage message;
   *message.mutable_end()->mutable_attempt() = id;
@@ -60,7 +67,21 @@ bool AttemptSupervisor::MayTakeName(const v1::AgentHello& hello) const {
 
 void AttemptSupervisor::SendTo(const Live& live, const std::string& node,
                                const v1::CoordinatorMessage& message) {
-  if (IsOwn(live, node)) parts_.nodes.Send(node, message);
+  if (!IsOwn(live, node)) return;
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes <= rpc::kMaxMessageBytes) {
+    parts_.nodes.Send(node, message);
+    return;
+  }
+  // The stream would break on it, and break again after every reconnect.
+  parts_.metrics.CountRefusedMessage("outgoing", "too_large");
+  Live* const own = Find(live.attempt.id());
+  if (own == nullptr || own->stopping) return;
+  AddCause(*own,
+           {"MESSAGE_TOO_LARGE",
+            absl::StrCat(DescribeMessage(message), " takes ", bytes,
+                         " bytes, and a message to an agent at most ",
+                         rpc::kMaxMessageBytes, "; use fewer samples a step")});
 }
 
 void AttemptSupervisor::SendToAll(const Live& live,
@@ -121,7 +142,8 @@ std::vector<std::string> AttemptSupervisor::JobsOn(
 
 void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
   for (const v1::AttemptId& running : hello.running()) {
-    if (Find(running) != nullptr) continue;
+    const Live* const live = Find(running);
+    if (live != nullptr && IsOwn(*live, hello.node())) continue;
     parts_.metrics.CountStaleMessage("hello");
     parts_.nodes.Send(hello.node(), EndMessage(running));
   }
@@ -135,6 +157,7 @@ void AttemptSupervisor::GreetAttempt(Live& live, const v1::AgentHello& hello,
                                      HelloKind kind) {
   const std::string& node = hello.node();
   live.gone_at.erase(node);
+  live.log_numbers.erase(node);
   if (Lists(hello, live.attempt.id())) return Resend(live, node);
   const bool unheard = IsUnheardStart(live, node);
   if (unheard && kind == HelloKind::kReconnected) return Reassign(live, node);

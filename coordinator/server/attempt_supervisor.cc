@@ -48,6 +48,9 @@ JobRecord NextAttempt(const JobRecord& record,
   job.clear_data();
   job.clear_costs();
   job.clear_weights_path();
+  job.clear_weights_steps();
+  job.clear_weights_node();
+  job.clear_weights_note();
   job.clear_emulated_link();
   if (job.spec().has_costs()) *job.mutable_costs() = job.spec().costs();
   for (const NodeShare& share : shares) {
@@ -101,7 +104,7 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
   JobRecord next = NextAttempt(record, shares, parts_.nodes);
   const v1::Job job = next.job;
   const bool is_first = !job.has_started();
-  const std::string job_id = job.job_id();
+  const std::string& job_id = job.job_id();
   EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(
       std::move(next),
       {JobAction::kAllocate, JobState::kQueued, "ALLOCATED",
@@ -149,15 +152,11 @@ void AttemptSupervisor::SendAssignment(const Live& live,
 }
 
 // The node holds its share; with the last one the trainers start.
-void AttemptSupervisor::OnReady(const std::string& node,
-                                const v1::AttemptReady& message) {
-  Live* const live = FindCurrent(message.attempt(), node, "ready");
-  if (live != nullptr) MarkReady(*live, node);
-}
-
 void AttemptSupervisor::MarkReady(Live& live, const std::string& node) {
   live.ready.insert(node);
   if (live.stopping) return;
+  // Its trainers run: the word to begin has arrived.
+  if (live.begun && live.heard.contains(node)) return;
   if (live.begun) return SendBegin(live, node);
   const std::vector<NodeShare>& shares = live.attempt.shares();
   live.begun = std::all_of(shares.begin(), shares.end(), [&](const auto& s) {

@@ -51,6 +51,9 @@ struct SupervisorTimes {
   absl::Duration explain_grace = absl::Seconds(2);
   // From an agent's decision to end an attempt to its last process.
   absl::Duration kill_grace = absl::Seconds(8);
+  // A running job from which nothing new has come for this long fails; 0:
+  // never.
+  absl::Duration step_deadline = absl::Hours(1);
   // EndAttempt is repeated so often.
   absl::Duration end_interval = absl::Seconds(2);
 };
@@ -87,13 +90,18 @@ class AttemptSupervisor {
   }
 
   void OnHello(const v1::AgentHello& hello, HelloKind kind);
-  void OnMessage(const std::string& node, const v1::AgentMessage& message);
+  // Any message but hello and heartbeat. An error: it was refused, by the rules
+  // of message_check.h, and nothing has changed.
+  absl::Status OnMessage(const std::string& node,
+                         const v1::AgentMessage& message);
   // The node's stream is over; its lease is not.
   void OnDisconnected(const std::string& node);
   void OnLost(const std::string& node);
   // No attempt says that the node's name is another agent's.
   bool MayTakeName(const v1::AgentHello& hello) const;
   void Tick();
+  // The coordinator itself was stopped: nobody could report.
+  void ForgiveSilence();
 
   // By node, of all attempts whose processes may live.
   std::map<std::string, int> UsedSlots() const;
@@ -104,8 +112,6 @@ class AttemptSupervisor {
   absl::Duration Now() const { return parts_.clock.Monotonic(); }
   Live& Add(const v1::Job& job, const jobspec::JobSpec& spec);
   Live* Find(const v1::AttemptId& id);
-  Live* FindCurrent(const v1::AttemptId& id, const std::string& node,
-                    absl::string_view kind);
   JobRecord& RecordOf(const Live& live);
 
   absl::Duration GoneAfter() const;
@@ -125,34 +131,46 @@ class AttemptSupervisor {
   void EndNow(Live& live);
   void Resend(Live& live, const std::string& node);
 
-  void OnReady(const std::string& node, const v1::AttemptReady& message);
-  void OnLengths(const std::string& node, const v1::JobLengthReport& message);
-  void OnStep(const std::string& node, const v1::JobStepReport& message);
-  void OnCosts(const std::string& node, const v1::MeasuredCosts& message);
-  void OnData(const std::string& node, const v1::RankData& message);
-  void OnStarted(const std::string& node, const v1::RankStarted& message);
-  void OnAbandon(const std::string& node, const v1::AbandonRequest& message);
-  void OnExited(const std::string& node, const v1::TrainerExited& message);
-  void OnEnded(const std::string& node, const v1::AttemptEnded& message);
+  // Of messages that message_check.h lets through.
+  void Handle(Live& live, const std::string& node,
+              const v1::AgentMessage& message);
+  void OnLengths(Live& live, const v1::LengthReport& report);
+  void OnStep(Live& live, const v1::StepReport& report);
+  void OnCosts(Live& live, const v1::CostModel& costs);
+  void OnData(Live& live, const v1::RankData& message);
+  void OnIndexing(Live& live, const v1::RankData& message);
+  void OnStarted(Live& live, const v1::RankStarted& message);
+  void OnAbandon(Live& live, const std::string& node,
+                 const v1::AbandonRequest& message);
+  void OnExited(Live& live, const std::string& node,
+                const v1::TrainerExited& message);
+  void OnEnded(Live& live, const std::string& node);
   int64_t TakeLineNumbers(Live& live, const std::string& node,
                           const v1::LogBatch& message);
-  void OnLogs(const std::string& node, const v1::LogBatch& message);
+  void OnLogs(Live& live, const std::string& node, const v1::LogBatch& message);
 
   void PumpPlans(Live& live);
   void OnPlanned(const v1::AttemptId& id, PlanOutcome outcome);
   void CommitStep(Live& live, int64_t step);
   void RefitCosts(Live& live, const v1::StepPlan& plan,
                   const std::vector<v1::StepReport>& reports);
+  void CountRefusedEstimate(const Live& live, absl::string_view source,
+                            int64_t step, const absl::Status& why);
 
   void AddCause(Live& live, Cause cause);
   void EndIfDue(Live& live);
   bool AwaitsNode(const Live& live) const;
   void Fail(Live& live, const Cause& cause);
+  int WeightsRank(const Live& live);
+  void TakeWeights(Live& live, const std::string& node,
+                   const v1::TrainerExited& exited);
   void PutBack(Live& live, const std::string& message);
   void Succeed(Live& live);
   void Stop(Live& live, const JobMove& move);
   void BeginStop(Live& live, const JobMove& move);
   void CheckStart(Live& live);
+  void CheckProgress(Live& live);
+  std::string DescribeStall(const Live& live);
   void CheckUnexplained(Live& live);
   void CheckTimes(Live& live);
   void FinishIfGone(const std::string& job_id);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "coordinator/server/job_errors.h"
+#include "coordinator/server/message_check.h"
 #include "google/protobuf/util/time_util.h"
 
 namespace evenstep::coordinator {
@@ -19,10 +20,17 @@ constexpr absl::Duration kForgettingInterval = absl::Seconds(30);
 constexpr absl::Duration kForgettingPause = absl::Milliseconds(100);
 constexpr size_t kForgottenAtOnce = 5;
 
-absl::Time EndOf(const JobRecord& record) {
+absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
   return absl::FromUnixNanos(
-      google::protobuf::util::TimeUtil::TimestampToNanoseconds(
-          record.job.ended()));
+      google::protobuf::util::TimeUtil::TimestampToNanoseconds(timestamp));
+}
+
+absl::Time EndOf(const JobRecord& record) { return ToTime(record.job.ended()); }
+
+// When something last happened to the job; one that is not set is 1970.
+absl::Time LastStampOf(const v1::Job& job) {
+  return std::max(
+      {ToTime(job.submitted()), ToTime(job.started()), ToTime(job.ended())});
 }
 
 SupervisorParts PartsForSupervisor(const CoordinatorParts& parts, JobBook& book,
@@ -46,7 +54,10 @@ Coordinator::Coordinator(CoordinatorParts parts,
 absl::Status Coordinator::Start() {
   EVENSTEP_RETURN_IF_ERROR(book_.Load());
   allocate_from_ = Now();
+  started_ = Now();
+  last_stamp_ = book_.All().empty() ? parts_.clock.Wall() : absl::UnixEpoch();
   for (JobRecord* record : book_.All()) {
+    last_stamp_ = std::max(last_stamp_, LastStampOf(record->job));
     // Only a store that has known attempts can have left processes behind.
     if (record->job.attempt() > 0) {
       allocate_from_ = Now() + options_.times.lease;
@@ -60,6 +71,12 @@ absl::Status Coordinator::Start() {
 void Coordinator::OnHello(const std::shared_ptr<AgentLink>& link,
                           const v1::AgentHello& hello) {
   if (shutting_down_) return link->Close(ShuttingDown());
+  const absl::Status legal = CheckHello(hello);
+  if (!legal.ok()) {
+    parts_.metrics.CountRefusedMessage("hello", "content");
+    Log(LogLevel::kWarning, "hello_refused", {{"error", legal}});
+    return link->Close(legal);
+  }
   // After a restart only the attempts know whose a name is, for one lease.
   if (Now() < allocate_from_ && !supervisor_.MayTakeName(hello)) {
     return link->Close(absl::AlreadyExistsError(absl::StrCat(
@@ -95,10 +112,27 @@ void Coordinator::OnAgentMessage(const std::shared_ptr<AgentLink>& link,
         "a stream begins with one hello, and another stream replaces it"));
   } else {
     nodes_.Renew(*node, Now());
-    if (message.abandon().reason() == "AGENT_STOPPING") node->leaving = true;
-    if (!message.has_heartbeat()) supervisor_.OnMessage(node->name, message);
+    if (!message.has_heartbeat()) HandOver(*node, message);
   }
   PumpFollowers();
+}
+
+// To the supervisor, until the agent has shown that it is broken.
+void Coordinator::HandOver(Node& node, const v1::AgentMessage& message) {
+  const absl::Status status = supervisor_.OnMessage(node.name, message);
+  if (status.ok()) {
+    if (message.abandon().reason() == "AGENT_STOPPING") node.leaving = true;
+    return;
+  }
+  if (++node.num_refused < kMaxRefusedMessages) return;
+  Log(LogLevel::kError, "agent_refused",
+      {{"node", node.name}, {"refused", node.num_refused}});
+  const std::shared_ptr<AgentLink> link = node.link;
+  nodes_.Disconnect(link.get());
+  supervisor_.OnDisconnected(node.name);
+  link->Close(absl::InvalidArgumentError(absl::StrCat(
+      node.num_refused, " messages of node '", node.name,
+      "' were refused, the last one because: ", status.message())));
 }
 
 void Coordinator::OnAgentGone(const AgentLink* link) {
@@ -115,50 +149,57 @@ void Coordinator::HandleRendezvous(const v1::RendezvousRequest& request,
   rendezvous_.Handle(request, Now(), std::move(answer));
 }
 
-std::vector<JobRecord*> Coordinator::Queue() {
-  return book_.InState(JobState::kQueued);
-}
-
-void Coordinator::ShowSettling() {
-  int position = 0;
-  for (JobRecord* record : Queue()) {
-    record->job.set_queue_position(++position);
-    record->job.set_reason("SETTLING");
-    record->job.set_message(
-        "the coordinator restarted; nodes have one lease to come back");
-  }
-}
-
 void Coordinator::Schedule() {
-  if (shutting_down_) return;
-  if (Now() < allocate_from_) return ShowSettling();
+  if (shutting_down_ || Now() < allocate_from_) return;
   while (StartOne()) {
   }
 }
 
-// Starts the first job that can run; the others learn why they wait.
+// Starts the next job if it can run.
 bool Coordinator::StartOne() {
-  std::vector<JobRecord*> queue = Queue();
-  std::vector<WaitingJob> waiting;
-  for (const JobRecord* record : queue) {
-    waiting.push_back({record->job.job_id(), record->job.spec().ranks()});
-  }
-  QueueVerdict verdict =
-      JudgeQueue(waiting, nodes_.Free(supervisor_.UsedSlots()));
-  for (size_t i = 0; i < queue.size(); ++i) {
-    v1::Job& job = queue[i]->job;
-    job.set_queue_position(static_cast<int>(i) + 1);
-    job.set_reason(verdict.pending[i].reason);
-    job.set_message(verdict.pending[i].message);
-  }
-  if (!verdict.start || !book_.health().ok()) return false;
-  JobRecord next = *queue[verdict.start->index];
-  next.job.set_queue_position(0);
-  const absl::Status begun = supervisor_.Begin(next, verdict.start->shares);
+  free_nodes_ = nodes_.Free(supervisor_.UsedSlots());
+  const WaitingJob* const next = book_.queue().Next(TotalSlots(free_nodes_));
+  if (next == nullptr || !book_.health().ok()) return false;
+  const auto shares = PlaceGang(next->ranks, free_nodes_);
+  if (!shares) return false;
+  const std::string job_id = next->job_id;
+  const absl::Status begun = supervisor_.Begin(*book_.Find(job_id), *shares);
   if (begun.ok()) return true;
   Log(LogLevel::kError, "attempt_not_started",
-      {{"job", next.job.job_id()}, {"error", begun}});
-  return false;
+      {{"job", job_id}, {"error", begun}});
+  return absl::IsInvalidArgument(begun) && RefuseQueued(job_id, begun);
+}
+
+// A stored job that the rules of this version refuse must not hold the queue.
+bool Coordinator::RefuseQueued(const std::string& job_id,
+                               const absl::Status& why) {
+  const absl::Status moved = book_.MoveDurably(
+      *book_.Find(job_id),
+      {JobAction::kRefuseQueued, JobState::kFailed, "INVALID_JOB",
+       absl::StrCat("this version of the coordinator refuses the job: ",
+                    why.message())});
+  if (!moved.ok()) return false;
+  parts_.metrics.CountFinishedJob(JobState::kFailed);
+  supervisor_.ForgetLostStarts(job_id);
+  return true;
+}
+
+// The job with what is worked out where it is shown: why it waits, and where in
+// the queue.
+v1::Job Coordinator::Shown(const JobRecord& record) const {
+  v1::Job job = record.job;
+  if (record.status.state != JobState::kQueued) return job;
+  job.set_queue_position(book_.queue().PositionOf(record.arrival));
+  PendingReason pending = {
+      "SETTLING",
+      "the coordinator restarted; nodes have one lease to come back"};
+  if (Now() >= allocate_from_) {
+    pending = WhyWaiting({record.arrival, job.job_id(), job.spec().ranks()},
+                         book_.queue(), free_nodes_);
+  }
+  job.set_reason(pending.reason);
+  job.set_message(pending.message);
+  return job;
 }
 
 void Coordinator::Flush() {
@@ -180,9 +221,7 @@ void Coordinator::PumpFollowers() {
 void Coordinator::UpdateGauges() {
   if (Now() < next_gauges_) return;
   next_gauges_ = Now() + kGaugeInterval;
-  std::map<JobState, int> jobs;
-  for (const JobRecord* record : book_.All()) ++jobs[record->status.state];
-  parts_.metrics.SetJobs(jobs);
+  parts_.metrics.SetJobs(book_.counts());
   int connected = 0, slots = 0, used = 0;
   for (const auto& [name, node] : nodes_.nodes()) {
     if (node.link == nullptr) continue;
@@ -202,6 +241,15 @@ void Coordinator::ForgiveOwnSleep() {
   const absl::Duration slept = Now() - std::exchange(last_tick_, Now());
   if (slept < options_.times.lease / 2) return;
   nodes_.RenewAll(Now());
+  supervisor_.ForgiveSilence();
+}
+
+// The time of day as far as a second source confirms it: what the store knew at
+// start, and what has passed on the monotonic clock since. A wall clock that
+// jumps ahead makes no job older. Time during which no coordinator ran counts
+// only once a later job is stored.
+absl::Time Coordinator::VerifiedNow() const {
+  return std::min(parts_.clock.Wall(), last_stamp_ + (Now() - started_));
 }
 
 // The oldest ends first, and only a few at a time: the disk is slow.
@@ -215,13 +263,13 @@ void Coordinator::ForgetOldJobs() {
   std::stable_sort(
       ended.begin(), ended.end(),
       [](const auto* a, const auto* b) { return EndOf(*a) < EndOf(*b); });
-  const int limit = options_.retained_jobs;
-  int too_many = limit == 0 ? 0 : static_cast<int>(ended.size()) - limit;
+  const auto limit = static_cast<size_t>(options_.retained_jobs);
+  const absl::Time now = VerifiedNow();
   for (size_t i = 0; i < std::min(ended.size(), kForgottenAtOnce); ++i) {
-    const bool too_old =
-        options_.retained_for > absl::ZeroDuration() &&
-        EndOf(*ended[i]) < parts_.clock.Wall() - options_.retained_for;
-    if (!too_old && too_many-- <= 0) return;
+    const bool too_many = limit > 0 && ended.size() - i > limit;
+    const bool too_old = options_.retained_for > absl::ZeroDuration() &&
+                         EndOf(*ended[i]) < now - options_.retained_for;
+    if (!too_old && !too_many) return;
     const std::string job_id = ended[i]->job.job_id();
     const absl::Status removed = book_.Remove(job_id);
     Log(removed.ok() ? LogLevel::kInfo : LogLevel::kError, "job_forgotten",

@@ -30,7 +30,8 @@ struct CoordinatorOptions {
   SupervisorTimes times;
   // Steps and log lines reach the disk, and followers, so often.
   absl::Duration flush_interval = absl::Milliseconds(100);
-  // Finished jobs stay so many and so long; 0: all, and for ever.
+  // Retention of finished jobs, by count and age; 0: unlimited. Age counts only
+  // time that the monotonic clock confirms.
   int retained_jobs = 10000;
   absl::Duration retained_for = absl::Hours(30 * 24);
   // A finished job's series stay so long.
@@ -60,6 +61,7 @@ class Coordinator {
   absl::StatusOr<v1::ListResponse> List(const v1::ListRequest& request);
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request);
   Followers& followers() { return followers_; }
+  const JobBook& book() const { return book_; }
 
   void OnAgentMessage(const std::shared_ptr<AgentLink>& link,
                       const v1::AgentMessage& message);
@@ -77,13 +79,15 @@ class Coordinator {
   absl::StatusOr<v1::JobSpec> Normalise(const v1::SubmitRequest& request);
   void OnHello(const std::shared_ptr<AgentLink>& link,
                const v1::AgentHello& hello);
-  std::vector<JobRecord*> Queue();
+  void HandOver(Node& node, const v1::AgentMessage& message);
   void Schedule();
   bool StartOne();
-  void ShowSettling();
+  bool RefuseQueued(const std::string& job_id, const absl::Status& why);
+  v1::Job Shown(const JobRecord& record) const;
   void Flush();
   void PumpFollowers();
   void ForgiveOwnSleep();
+  absl::Time VerifiedNow() const;
   void ForgetOldJobs();
   void UpdateGauges();
 
@@ -94,6 +98,9 @@ class Coordinator {
   Rendezvous rendezvous_;
   Followers followers_;
   AttemptSupervisor supervisor_;
+  absl::Duration started_;
+  absl::Time last_stamp_;             // the newest in the store at start
+  std::vector<FreeNode> free_nodes_;  // when the queue was last looked at
   // After a restart nodes first get one lease to say what they still run.
   absl::Duration allocate_from_;
   absl::Duration last_tick_;

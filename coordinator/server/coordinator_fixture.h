@@ -33,6 +33,16 @@ class InlineRunner : public WorkRunner {
   void Run(std::function<void()> work) override { work(); }
 };
 
+// A wall clock that can be set, as that of a machine.
+class JumpingClock : public FakeClock {
+ public:
+  absl::Time Wall() const override { return FakeClock::Wall() + jump_; }
+  void JumpWall(absl::Duration by) { jump_ += by; }
+
+ private:
+  absl::Duration jump_;
+};
+
 class FakeAgent : public AgentLink {
  public:
   explicit FakeAgent(std::string name) : name(std::move(name)) {}
@@ -241,7 +251,7 @@ class CoordinatorTest : public ::testing::Test {
 
   CoordinatorOptions options_;
   std::string folder_;
-  FakeClock clock_;
+  JumpingClock clock_;
   InlineRunner planners_;
   PlannerFunctions planner_ = RealPlanner();
   std::deque<std::function<void()>> posted_;

@@ -111,17 +111,21 @@ TEST_F(CoordinatorTest, ALogFollowerGoesOnFromItsCursorWithoutLossOrRepeats) {
 
 TEST_F(CoordinatorTest, LogLinesThatComeTwiceAreShownOnceAndLostOnesCounted) {
   StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
   const auto say = [&](const Agent& agent, int64_t first_line,
                        const std::vector<std::string>& texts) {
-    v1::AgentMessage message = testing::Log(Id(a_), 0, texts[0]);
+    v1::AgentMessage message = testing::Log(id, -1, texts[0]);
     for (size_t i = 1; i < texts.size(); ++i) {
       message.mutable_logs()->add_lines()->set_text(texts[i]);
+      message.mutable_logs()->mutable_lines(static_cast<int>(i))->set_rank(-1);
     }
     message.mutable_logs()->set_first_line(first_line);
     Say(agent, message);
   };
   say(a_, 1, {"one", "two"});
-  say(a_, 1, {"one", "two"});  // after a reconnect
+  a_ = Join("a", {id});
+  say(a_, 1, {"one", "two"});
+  a_ = Join("a", {id});
   say(a_, 2, {"two", "three"});
   say(b_, 1, {"of the other node"});
   say(a_, 6, {"six"});
@@ -134,6 +138,33 @@ TEST_F(CoordinatorTest, LogLinesThatComeTwiceAreShownOnceAndLostOnesCounted) {
   texts.erase(texts.begin() + 4);
   EXPECT_EQ(texts, (std::vector<std::string>{"one", "two", "three",
                                              "of the other node", "six"}));
+}
+
+TEST_F(CoordinatorTest, NoLogLineIsSwallowedForAWrongNumber) {
+  StartJob("job", 100);
+  const v1::AttemptId id = Id(a_);
+  const auto say = [&](int64_t first_line, const std::string& text) {
+    v1::AgentMessage message = testing::Log(id, 0, text);
+    message.mutable_logs()->set_first_line(first_line);
+    Say(a_, message);
+  };
+  say(1, "one");
+  say(int64_t{1} << 50, "far ahead");
+  say(2, "two");
+  say(3, "three");
+  say(int64_t{1} << 50, "far ahead again");
+  a_ = Join("a", {id});
+  say(4, "four");
+  say(INT64_MAX, "refused");
+  say(-1, "refused");
+  Pass(absl::Seconds(1), {a_, b_});
+  std::vector<std::string> texts;
+  const auto page = store_->ReadLog("job", 0, 100);
+  for (const auto& line : page->lines) {
+    if (line.text()[0] != '[') texts.push_back(line.text());
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"one", "far ahead", "two", "three",
+                                             "far ahead again", "four"}));
 }
 
 TEST_F(CoordinatorTest, ASlowFollowerIsFedAsItReads) {
@@ -156,6 +187,7 @@ TEST_F(CoordinatorTest, ListsAreNewestFirstInPages) {
   request.set_page_size(2);
   auto page = coordinator_->List(request);
   ASSERT_EQ(page->jobs_size(), 2);
+  EXPECT_EQ(page->num_jobs(), 3);
   EXPECT_EQ(page->jobs(0).job_id(), "c");
   EXPECT_EQ(page->jobs(1).job_id(), "b");
   request.set_page_token(page->next_page_token());
@@ -166,6 +198,9 @@ TEST_F(CoordinatorTest, ListsAreNewestFirstInPages) {
   request.clear_page_token();
   request.add_states(v1::JOB_STATE_CANCELLED);
   EXPECT_EQ(coordinator_->List(request)->jobs_size(), 1);
+  EXPECT_EQ(coordinator_->List(request)->num_jobs(), 1);
+  request.add_states(v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(coordinator_->List(request)->num_jobs(), 3);
   request.set_page_token("nonsense");
   EXPECT_FALSE(coordinator_->List(request).ok());
 }

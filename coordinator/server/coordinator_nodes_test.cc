@@ -234,6 +234,25 @@ TEST_F(CoordinatorTest, ARestartedAgentMeansItsTrainersAreGone) {
   EXPECT_EQ(Get("job").state(), v1::JOB_STATE_FAILED);
 }
 
+// Trainers run on without their coordinator, and their agent says so later.
+TEST_F(CoordinatorTest, ReportsFromBeforeARestartAreNoErrors) {
+  StartJob("job", 1000);
+  const v1::AttemptId id = Id(a_);
+  const v1::StepPlan plan = PlanOf(3);
+  Restart();
+  a_ = Join("a", {id});
+  for (int64_t step = 3; step < 300; ++step) {
+    v1::StepPlan later = plan;
+    later.set_step(step);
+    Say(a_, testing::Step(id, 0, later));
+    Say(a_, testing::Lengths(id, 0, 2, step));
+  }
+  EXPECT_TRUE(a_->closed.ok()) << a_->closed;
+  EXPECT_EQ(Get("job").reason(), "COORDINATOR_RESTARTED");
+  EXPECT_THAT(MetricsText(),
+              ::testing::Not(HasSubstr("evenstep_refused_messages_total{")));
+}
+
 TEST_F(CoordinatorTest, AnAgentThatReconnectsGetsThePlansAgain) {
   StartJob("job", 100);
   ReportStep(0);

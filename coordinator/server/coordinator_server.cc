@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "coordinator/store/sqlite_job_store.h"
@@ -34,6 +35,11 @@ absl::Status CheckSettings(const CoordinatorSettings& settings) {
                      "; it must be at least two heartbeats of ",
                      absl::FormatDuration(options.heartbeat_interval)));
   }
+  if (options.times.step_deadline < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step-deadline is ", absl::FormatDuration(options.times.step_deadline),
+        "; it must not be negative, and 0s means none"));
+  }
   if (settings.planner_threads < 1 || settings.planner_threads > 64) {
     return absl::InvalidArgumentError(absl::StrCat(
         "planner-threads is ", settings.planner_threads, "; use 1 to 64"));
@@ -48,8 +54,12 @@ absl::Status CheckSettings(const CoordinatorSettings& settings) {
     return absl::InvalidArgumentError(
         "retained-steps and retained-log-lines must be at least 1");
   }
-  return rpc::CheckListenAddress(settings.listen,
-                                 settings.insecure_allow_remote);
+  const RemoteAccess access = AllowRemote(settings.insecure_allow_remote);
+  if (!settings.metrics_listen.empty()) {
+    EVENSTEP_RETURN_IF_ERROR(CheckListenAddress(
+        "--metrics-listen", settings.metrics_listen, access));
+  }
+  return CheckListenAddress("--listen", settings.listen, access);
 }
 
 CoordinatorServer::CoordinatorServer(const CoordinatorSettings& settings)

@@ -51,6 +51,8 @@ class CoordinatorServer {
     return metrics_server_ ? metrics_server_->port() : 0;
   }
 
+  const Metrics& metrics() const { return metrics_; }
+
   // NOT_SERVING, nothing more admitted, streams finished, all threads joined
   // within about `grace`. Jobs stay in the store as they are; trainers go on.
   void Shutdown(absl::Duration grace);

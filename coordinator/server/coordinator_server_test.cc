@@ -3,10 +3,7 @@
 
 #include "coordinator/server/coordinator_server.h"
 
-#include <atomic>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,14 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "coordinator/testing/fake_node.h"
 #include "coordinator/testing/fake_ranks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/channel.h"
-#include "rpc/client_stream.h"
 #include "rpc/errors.h"
 
 namespace evenstep::coordinator {
@@ -29,120 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One node with one rank per slot, that does what it is told: answers an
-// assignment with data, costs and lengths, and a plan with a step.
-class FakeNode {
- public:
-  FakeNode(const std::string& address, const std::string& name, int slots)
-      : stub_(v1::AgentService::NewStub(rpc::MakeChannel(address))),
-        stream_(Stream::Create()) {
-    stream_->Start({.on_message = [this](v1::CoordinatorMessage m) { On(m); },
-                    .on_drained = nullptr,
-                    .on_done = nullptr},
-                   [&](grpc::ClientContext* context, auto* reactor) {
-                     stub_->async()->Connect(context, reactor);
-                   });
-    Send(testing::Hello(name, "incarnation", slots));
-    heartbeats_ = std::thread([this] { SendHeartbeats(); });
-  }
-  ~FakeNode() {
-    leaving_.Notify();
-    heartbeats_.join();
-    stream_->Cancel();
-    EXPECT_TRUE(stream_->WaitUntilDone(absl::Seconds(10)));
-  }
-
-  void Send(v1::AgentMessage message) { (void)stream_->Send(message); }
-  // Ranks do nothing more from this step on.
-  void HoldAt(int64_t step) { hold_at_ = step; }
-  v1::AttemptId attempt() {
-    absl::MutexLock lock(&mutex_);
-    return assignment_.attempt();
-  }
-  bool WaitFor(v1::CoordinatorMessage::WhatCase what) {
-    absl::MutexLock lock(&mutex_);
-    const auto seen = [&] { return seen_[what]; };
-    return mutex_.AwaitWithTimeout(absl::Condition(&seen), absl::Seconds(20));
-  }
-
- private:
-  using Stream =
-      rpc::ClientBidiStream<v1::CoordinatorMessage, v1::AgentMessage>;
-
-  void SendHeartbeats() {
-    v1::AgentMessage message;
-    message.mutable_heartbeat();
-    while (!leaving_.WaitForNotificationWithTimeout(absl::Milliseconds(300))) {
-      Send(message);
-    }
-  }
-  void On(const v1::CoordinatorMessage& message) {
-    if (message.has_assignment()) OnAssignment(message.assignment());
-    if (message.has_begin()) OnBegin();
-    if (message.has_plan()) OnPlan(message.plan().plan());
-    if (message.has_end() || message.has_abandon()) {
-      Send(testing::Ended(message.has_end() ? message.end().attempt()
-                                            : message.abandon().attempt()));
-    }
-    if (message.has_stop()) End(message.stop().attempt(), 0);
-    absl::MutexLock lock(&mutex_);
-    seen_[message.what_case()] = true;
-  }
-  void ForRanks(const std::function<void(int)>& body) {
-    const int first = assignment_.first_rank();
-    for (int i = 0; i < assignment_.num_ranks(); ++i) body(first + i);
-  }
-  void OnAssignment(const v1::Assignment& assignment) {
-    {
-      absl::MutexLock lock(&mutex_);
-      assignment_ = assignment;
-    }
-    Send(testing::Ready(assignment.attempt()));
-  }
-  void OnBegin() {
-    const v1::Assignment& assignment = assignment_;
-    const v1::AttemptId id = assignment.attempt();
-    ForRanks([&](int rank) { Send(testing::Data(id, rank)); });
-    if (assignment.first_rank() == 0) Send(testing::Costs(id));
-    for (int64_t step = 0; step < assignment.spec().look_ahead(); ++step) {
-      SendLengths(step);
-    }
-  }
-  void SendLengths(int64_t step) {
-    if (step >= assignment_.spec().steps()) return;
-    ForRanks([&](int rank) {
-      Send(testing::Lengths(assignment_.attempt(), rank,
-                            assignment_.spec().ranks(), step));
-    });
-  }
-  void OnPlan(const v1::StepPlan& plan) {
-    const v1::AttemptId id = assignment_.attempt();
-    if (plan.step() == 0) {
-      ForRanks([&](int rank) { Send(testing::Started(id, rank)); });
-    }
-    if (hold_at_ >= 0 && plan.step() >= hold_at_) return;
-    ForRanks([&](int rank) {
-      Send(testing::Log(id, rank, absl::StrCat("step=", plan.step())));
-      Send(testing::Step(id, rank, plan));
-    });
-    SendLengths(plan.step() + assignment_.spec().look_ahead());
-    const int64_t steps = assignment_.spec().steps();
-    if (plan.step() + 1 == steps) End(id, steps);
-  }
-  void End(const v1::AttemptId& id, int64_t steps) {
-    ForRanks([&](int rank) { Send(testing::CleanExit(id, rank, steps)); });
-    Send(testing::Ended(id));
-  }
-
-  std::unique_ptr<v1::AgentService::Stub> stub_;
-  std::shared_ptr<Stream> stream_;
-  absl::Notification leaving_;
-  std::thread heartbeats_;
-  std::atomic<int64_t> hold_at_ = -1;
-  absl::Mutex mutex_;
-  v1::Assignment assignment_;  // written by the stream's thread only
-  std::map<int, bool> seen_;
-};
+using testing::FakeNode;
 
 class CoordinatorServerTest : public ::testing::Test {
  protected:
@@ -371,6 +253,10 @@ TEST_F(CoordinatorServerTest, TakenPortsAndRemoteAddressesAreRefused) {
   EXPECT_EQ(CoordinatorServer::Start(other).status().code(),
             absl::StatusCode::kFailedPrecondition);
   other.listen = "127.0.0.1:0";
+  other.metrics_listen = "0.0.0.0:0";
+  EXPECT_EQ(CoordinatorServer::Start(other).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  other.metrics_listen.clear();
   other.store_path = settings_.store_path;
   EXPECT_THAT(std::string(CoordinatorServer::Start(other).status().message()),
               HasSubstr("another coordinator"));

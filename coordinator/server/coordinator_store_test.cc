@@ -57,6 +57,24 @@ TEST_F(CoordinatorTest, AnAllocationThatIsNotStoredDoesNotHappen) {
   EXPECT_EQ(a_->Count(What::kAssignment), 1);
 }
 
+TEST_F(CoordinatorTest, AStoredJobThatIsNoLongerLegalDoesNotHoldTheQueue) {
+  Submit("old", 6, 1);
+  Submit("new", 6, 1);
+  Progress changed;
+  changed.jobs = *store_->LoadJobs();
+  changed.jobs.resize(1);
+  ASSERT_EQ(changed.jobs[0].job.job_id(), "old");
+  changed.jobs[0].job.mutable_spec()->mutable_batch()->set_samples(1 << 28);
+  ASSERT_TRUE(store_->AppendProgress(changed).ok());
+  Restart();
+  a_ = Join("a");
+  Pass(absl::Seconds(10), {a_});
+  EXPECT_EQ(Get("old").state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(Get("old").reason(), "INVALID_JOB");
+  EXPECT_THAT(Get("old").message(), HasSubstr("268435456 is not in"));
+  EXPECT_EQ(Get("new").state(), v1::JOB_STATE_STARTING);
+}
+
 TEST_F(CoordinatorTest, FinishedJobsBeyondTheNumberAreForgottenOldestFirst) {
   options_.retained_jobs = 2;
   Restart();
@@ -142,6 +160,63 @@ TEST_F(CoordinatorTest, FinishedJobsAreForgottenWithAge) {
   request.set_job_id("job");
   EXPECT_TRUE(absl::IsNotFound(coordinator_->Get(request).status()));
   EXPECT_EQ(Get("waits").state(), v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(CoordinatorTest, JobsForgottenForTheirAgeCountAmongThoseThatAreTooMany) {
+  options_.retained_jobs = 3;
+  options_.retained_for = absl::Hours(1);
+  Restart();
+  for (const char* id : {"old-1", "old-2"}) {
+    Submit(id);
+    Cancel(id);
+  }
+  Pass(absl::Minutes(59), {});
+  for (const char* id : {"a", "b", "c"}) {
+    Submit(id);
+    Cancel(id);
+  }
+  clock_.Advance(absl::Minutes(2));
+  Settle();
+  v1::ListRequest all;
+  EXPECT_EQ(coordinator_->List(all)->jobs_size(), 3)
+      << "five were there, three may stay, and two are too old";
+}
+
+TEST_F(CoordinatorTest, AJumpOfTheWallClockMakesNoJobOlder) {
+  options_.retained_for = absl::Hours(30 * 24);
+  Restart();
+  Submit("job");
+  Cancel("job");
+  clock_.JumpWall(absl::Hours(31 * 24));
+  Pass(absl::Minutes(2), {});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+  Restart();  // what the store knows does not confirm the jump
+  Pass(absl::Minutes(2), {});
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+  clock_.Advance(absl::Hours(30 * 24));
+  Settle();
+  v1::GetRequest request;
+  request.set_job_id("job");
+  EXPECT_TRUE(absl::IsNotFound(coordinator_->Get(request).status()))
+      << "that time has passed";
+}
+
+TEST_F(CoordinatorTest, AfterALongStopLaterJobsConfirmTheTime) {
+  options_.retained_for = absl::Hours(1);
+  Restart();
+  Submit("job");
+  Cancel("job");
+  coordinator_.reset();
+  clock_.Advance(absl::Hours(2));
+  Restart();
+  Settle();
+  EXPECT_EQ(Get("job").state(), v1::JOB_STATE_CANCELLED);
+  Submit("later");
+  Restart();
+  Settle();
+  v1::GetRequest request;
+  request.set_job_id("job");
+  EXPECT_TRUE(absl::IsNotFound(coordinator_->Get(request).status()));
 }
 
 TEST_F(CoordinatorTest, AMoveThatTheDiskRefusedIsStoredLater) {

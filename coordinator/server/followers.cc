@@ -25,6 +25,7 @@ int64_t Followers::Watch(const v1::WatchRequest& request,
   watchers_[id] = {request.job_id(), request.after_sequence(),
                    request.after_step(), record->job.attempt(),
                    std::move(sink)};
+  of_job_[request.job_id()].insert(id);
   Pump(id);
   return id;
 }
@@ -38,6 +39,7 @@ int64_t Followers::FollowLog(const v1::LogsRequest& request,
   const int64_t id = next_++;
   log_followers_[id] = {request.job_id(), request.after_sequence(),
                         request.follow(), std::move(sink)};
+  of_job_[request.job_id()].insert(id);
   Pump(id);
   return id;
 }
@@ -46,13 +48,22 @@ void Followers::Pump(int64_t follower) {
   const auto watcher = watchers_.find(follower);
   if (watcher != watchers_.end() &&
       PumpWhileRoom(watcher->second) == Progress::kEnded) {
+    Forget(watcher->second.job_id, follower);
     watchers_.erase(watcher);
   }
   const auto log = log_followers_.find(follower);
   if (log != log_followers_.end() &&
       PumpWhileRoom(log->second) == Progress::kEnded) {
+    Forget(log->second.job_id, follower);
     log_followers_.erase(log);
   }
+}
+
+void Followers::Forget(const std::string& job_id, int64_t follower) {
+  const auto found = of_job_.find(job_id);
+  if (found == of_job_.end()) return;
+  found->second.erase(follower);
+  if (found->second.empty()) of_job_.erase(found);
 }
 
 template <typename Follower>
@@ -65,19 +76,23 @@ Followers::Progress Followers::PumpWhileRoom(Follower& follower) {
 }
 
 void Followers::Remove(int64_t follower) {
-  watchers_.erase(follower);
-  log_followers_.erase(follower);
+  if (const auto watcher = watchers_.find(follower);
+      watcher != watchers_.end()) {
+    Forget(watcher->second.job_id, follower);
+    watchers_.erase(watcher);
+  }
+  if (const auto log = log_followers_.find(follower);
+      log != log_followers_.end()) {
+    Forget(log->second.job_id, follower);
+    log_followers_.erase(log);
+  }
 }
 
 void Followers::PumpJob(const std::string& job_id) {
-  std::vector<int64_t> ids;
-  for (const auto& [id, watcher] : watchers_) {
-    if (watcher.job_id == job_id) ids.push_back(id);
-  }
-  for (const auto& [id, follower] : log_followers_) {
-    if (follower.job_id == job_id) ids.push_back(id);
-  }
-  for (int64_t id : ids) Pump(id);
+  const auto found = of_job_.find(job_id);
+  if (found == of_job_.end()) return;
+  // A copy: followers end while they are pumped.
+  for (const int64_t id : std::set<int64_t>(found->second)) Pump(id);
 }
 
 void Followers::FinishAll(const absl::Status& status) {
@@ -85,6 +100,7 @@ void Followers::FinishAll(const absl::Status& status) {
   for (auto& [id, follower] : log_followers_) follower.sink->Finish(status);
   watchers_.clear();
   log_followers_.clear();
+  of_job_.clear();
 }
 
 bool Followers::IsOver(const std::string& job_id) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -72,6 +73,7 @@ class Followers {
   Progress PumpOnce(Watcher& watcher);
   Progress SendSteps(Watcher& watcher);
   Progress PumpOnce(LogFollower& follower);
+  void Forget(const std::string& job_id, int64_t follower);
   template <typename Follower>
   Progress PumpWhileRoom(Follower& follower);
 
@@ -80,6 +82,7 @@ class Followers {
   int64_t next_ = 1;
   std::map<int64_t, Watcher> watchers_;
   std::map<int64_t, LogFollower> log_followers_;
+  std::map<std::string, std::set<int64_t>> of_job_;  // both kinds
 };
 
 }  // namespace evenstep::coordinator

@@ -6,6 +6,7 @@
 
 #include "base/version.h"
 #include "coordinator/server/job_errors.h"
+#include "coordinator/server/request_check.h"
 #include "rpc/server_stream.h"
 #include "rpc/transport.h"
 
@@ -46,10 +47,17 @@ struct Ticket {
 
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* JobServiceImpl::Unary(
-    const char* name, Method<Request, Response> method, const Request* request,
+    const char* name, grpc::CallbackServerContext* context,
+    Method<Request, Response> method, const Request* request,
     Response* response) {
-  auto call = rpc::ServerUnaryCall::Create(parts_.streams);
+  auto call = rpc::ServerUnaryCall::Create(context, parts_.streams);
   call->Start();
+  const absl::Status legal = CheckRequest(*request);
+  if (!legal.ok()) {
+    parts_.metrics.CountRpc(name, legal.code());
+    call->Finish(legal);
+    return call->reactor();
+  }
   const bool posted = parts_.loop.Post(
       [this, name, call, method, request = *request, response] {
         absl::StatusOr<Response> result = (parts_.coordinator.*method)(request);
@@ -75,7 +83,7 @@ grpc::ServerWriteReactor<Message>* JobServiceImpl::Follow(
                        });
                      },
                  .on_done =
-                     [this, name, ticket](absl::Status status) {
+                     [this, name, ticket](const absl::Status& status) {
                        parts_.metrics.CountRpc(name, status.code());
                        parts_.loop.Post([this, ticket] {
                          ticket->over = true;
@@ -83,6 +91,11 @@ grpc::ServerWriteReactor<Message>* JobServiceImpl::Follow(
                              ticket->follower);
                        });
                      }});
+  const absl::Status legal = CheckRequest(*request);
+  if (!legal.ok()) {
+    stream->Finish(legal);
+    return stream->reactor();
+  }
   const bool posted =
       parts_.loop.Post([this, begin, ticket, request = *request,
                         sink = std::make_shared<StreamSink<Message>>(stream)] {
@@ -95,15 +108,15 @@ grpc::ServerWriteReactor<Message>* JobServiceImpl::Follow(
 }
 
 grpc::ServerUnaryReactor* JobServiceImpl::Submit(
-    grpc::CallbackServerContext*, const v1::SubmitRequest* request,
+    grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
     v1::SubmitResponse* response) {
-  return Unary("Submit", &Coordinator::Submit, request, response);
+  return Unary("Submit", context, &Coordinator::Submit, request, response);
 }
 
-grpc::ServerUnaryReactor* JobServiceImpl::Get(grpc::CallbackServerContext*,
-                                              const v1::GetRequest* request,
-                                              v1::GetResponse* response) {
-  return Unary("Get", &Coordinator::Get, request, response);
+grpc::ServerUnaryReactor* JobServiceImpl::Get(
+    grpc::CallbackServerContext* context, const v1::GetRequest* request,
+    v1::GetResponse* response) {
+  return Unary("Get", context, &Coordinator::Get, request, response);
 }
 
 grpc::ServerUnaryReactor* JobServiceImpl::List(
@@ -111,13 +124,13 @@ grpc::ServerUnaryReactor* JobServiceImpl::List(
     v1::ListResponse* response) {
   // Read by `evenstep version --server`.
   context->AddInitialMetadata(rpc::kVersionMetadata, std::string(Version()));
-  return Unary("List", &Coordinator::List, request, response);
+  return Unary("List", context, &Coordinator::List, request, response);
 }
 
 grpc::ServerUnaryReactor* JobServiceImpl::Cancel(
-    grpc::CallbackServerContext*, const v1::CancelRequest* request,
+    grpc::CallbackServerContext* context, const v1::CancelRequest* request,
     v1::CancelResponse* response) {
-  return Unary("Cancel", &Coordinator::Cancel, request, response);
+  return Unary("Cancel", context, &Coordinator::Cancel, request, response);
 }
 
 grpc::ServerWriteReactor<v1::WatchResponse>* JobServiceImpl::Watch(

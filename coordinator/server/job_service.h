@@ -50,6 +50,7 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
 
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Unary(const char* name,
+                                  grpc::CallbackServerContext* context,
                                   Method<Request, Response> method,
                                   const Request* request, Response* response);
   template <typename Message, typename Request, typename Begin>

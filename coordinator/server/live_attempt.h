@@ -23,6 +23,7 @@ namespace evenstep::coordinator {
 
 inline std::vector<int> RanksPerNode(const std::vector<NodeShare>& shares) {
   std::vector<int> ranks;
+  ranks.reserve(shares.size());
   for (const NodeShare& share : shares) ranks.push_back(share.num_ranks);
   return ranks;
 }
@@ -48,6 +49,18 @@ struct LiveAttempt {
   bool drift_told = false;
 
   absl::Duration start_deadline = absl::InfiniteDuration();
+  // How far the ranks' reports and the plans have come, and since when.
+  struct Progress {
+    bool running = false;
+    int64_t planned = 0;  // steps
+    int64_t lengths = 0;  // reports of steps that are not planned
+    int64_t steps_done = 0;
+    int64_t step_reports = 0;  // of steps that are not committed
+    int ranks_ended = 0;
+    bool operator==(const Progress&) const = default;
+  };
+  Progress progress;
+  absl::Duration progress_at;
   bool stopping = false;
   // Work folders of the agents that were given the attempt, by node.
   std::map<std::string, std::string> folder_ids;
@@ -65,6 +78,8 @@ struct LiveAttempt {
   // Nodes that came back without the attempt: until when they may still say how
   // it ended.
   std::map<std::string, absl::Duration> unexplained;
+  // Number of the last log line that each node sent on its present stream.
+  std::map<std::string, int64_t> log_numbers;
   // Nodes that cannot be asked: when their processes are taken as gone.
   std::map<std::string, absl::Duration> gone_at;
 };

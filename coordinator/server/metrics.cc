@@ -66,6 +66,10 @@ Metrics::Metrics(absl::string_view version)
                                    "Planning and checking of one step")),
       plans_rejected_(AddCounters("evenstep_plan_rejected_total",
                                   "Plans replaced by the static policy")),
+      estimates_refused_(
+          AddCounters("evenstep_estimates_refused_total",
+                      "Measured costs or speeds that no plan may be made "
+                      "with; others took their place")),
       stale_messages_(
           AddCounters("evenstep_stale_messages_total",
                       "Messages of an old generation or attempt, refused")),
@@ -229,6 +233,10 @@ void Metrics::ObservePlan(const PlanOutcome& outcome) {
       .Increment();
 }
 
+void Metrics::CountRefusedEstimate(absl::string_view source) {
+  estimates_refused_.Add({{"source", Label(source)}}).Increment();
+}
+
 void Metrics::CountFinishedJob(JobState result) {
   jobs_finished_.Add({{"result", absl::AsciiStrToLower(JobStateName(result))}})
       .Increment();
@@ -243,8 +251,10 @@ void Metrics::CountStaleMessage(absl::string_view kind) {
   stale_messages_.Add({{"kind", Label(kind)}}).Increment();
 }
 
-void Metrics::CountRefusedMessage(absl::string_view kind) {
-  refused_messages_.Add({{"kind", Label(kind)}}).Increment();
+void Metrics::CountRefusedMessage(absl::string_view kind,
+                                  absl::string_view reason) {
+  refused_messages_.Add({{"kind", Label(kind)}, {"reason", Label(reason)}})
+      .Increment();
 }
 
 void Metrics::CountLostNode() { nodes_lost_.Add({}).Increment(); }

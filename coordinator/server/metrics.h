@@ -33,12 +33,15 @@ class Metrics {
   void ObserveStep(const std::string& job_id, const v1::StepSummary& step,
                    const v1::JobTotals& totals);
   void ObservePlan(const PlanOutcome& outcome);
+  // Costs or speeds that no plan may be made with were dropped. `source`: plan,
+  // refit or start.
+  void CountRefusedEstimate(absl::string_view source);
   void CountFinishedJob(JobState result);
   void ObserveQueueWait(absl::Duration wait);
   // Of an old generation or attempt.
   void CountStaleMessage(absl::string_view kind);
-  // Broke a rule.
-  void CountRefusedMessage(absl::string_view kind);
+  // Broke a rule of message_check.h, or of reports that must agree.
+  void CountRefusedMessage(absl::string_view kind, absl::string_view reason);
   void CountLostNode();
   void CountLostStart();
   void CountStoreError();
@@ -99,6 +102,7 @@ class Metrics {
   Histograms& queue_wait_;
   Histograms& plan_duration_;
   Counters& plans_rejected_;
+  Counters& estimates_refused_;
   Counters& stale_messages_;
   Counters& refused_messages_;
   Counters& nodes_lost_;

@@ -5,31 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "coordinator/server/message_check.h"
 
 namespace evenstep::coordinator {
 namespace {
 
-constexpr int kMaxSlots = 1024;
-constexpr size_t kMaxNameBytes = 253;  // a host name's bound
 constexpr size_t kMaxNodes = 4096;
-
-absl::Status CheckHello(const v1::AgentHello& hello) {
-  if (hello.node().empty() || hello.node().size() > kMaxNameBytes ||
-      hello.incarnation().empty() ||
-      hello.incarnation().size() > kMaxNameBytes ||
-      hello.folder_id().size() > kMaxNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "hello: node, incarnation and folder_id have 1 to ", kMaxNameBytes,
-        " bytes each; these have ", hello.node().size(), ", ",
-        hello.incarnation().size(), " and ", hello.folder_id().size()));
-  }
-  if (hello.slots() < 1 || hello.slots() > kMaxSlots) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hello of node '", hello.node(), "': slots are 1 to ",
-                     kMaxSlots, ", not ", hello.slots()));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -66,6 +47,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
   node.version = hello.version();
   node.metrics_address = hello.metrics_address();
   node.slots = hello.slots();
+  node.num_refused = 0;
   node.link = std::move(link);
   node.lost = false;
   node.leaving = node.leaving && kind == HelloKind::kReconnected;

@@ -37,6 +37,7 @@ struct Node {
   absl::Duration lease_until;       // monotonic
   bool lost = false;                // lease ran out; not used until it is back
   bool leaving = false;             // its agent is stopping: gets no new work
+  int num_refused = 0;              // messages of this stream
 };
 
 // What tells a restarted agent from another one of the same name.
@@ -54,7 +55,7 @@ class NodeTable {
  public:
   explicit NodeTable(absl::Duration lease) : lease_(lease) {}
 
-  // INVALID_ARGUMENT: no name, no incarnation, or slots out of range.
+  // INVALID_ARGUMENT: as CheckHello (message_check.h).
   // RESOURCE_EXHAUSTED: too many nodes. ALREADY_EXISTS: another agent speaks
   // for the node. A former stream of the same agent is closed.
   absl::StatusOr<HelloKind> Hello(const v1::AgentHello& hello,

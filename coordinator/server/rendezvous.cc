@@ -44,11 +44,17 @@ void Rendezvous::CloseAll(const absl::Status& status) {
 void Rendezvous::AnswerAll(
     std::list<Waiter> waiters,
     const absl::StatusOr<v1::RendezvousResponse>& answer) {
-  for (Waiter& waiter : waiters) waiter.answer(answer);
+  const std::list<Waiter> taken = std::move(waiters);
+  for (const Waiter& waiter : taken) waiter.answer(answer);
 }
 
 void Rendezvous::Handle(const v1::RendezvousRequest& request,
                         absl::Duration now, Answer answer) {
+  if (request.attempt().job_id().size() > wire::kMaxJobIdBytes) {
+    return answer(absl::InvalidArgumentError(
+        absl::StrCat("a job id of ", request.attempt().job_id().size(),
+                     " bytes; the bound is ", wire::kMaxJobIdBytes)));
+  }
   const auto scope = scopes_.find(KeyOf(request.attempt()));
   if (scope == scopes_.end()) return answer(GenerationOver(request.attempt()));
   if (request.has_get()) {
@@ -96,6 +102,11 @@ absl::Status Rendezvous::Set(Scope& scope, const v1::RendezvousSet& set) {
 
 void Rendezvous::Get(Scope& scope, const v1::RendezvousGet& get,
                      absl::Duration now, Answer answer) {
+  if (get.key().empty() || get.key().size() > limits_.key_bytes) {
+    return answer(absl::InvalidArgumentError(
+        absl::StrCat("a key of ", get.key().size(), " bytes; the bound is ",
+                     limits_.key_bytes)));
+  }
   const auto kept = scope.values.find(get.key());
   if (kept != scope.values.end()) return answer(Found(kept->second));
   if (get.wait_ms() <= 0) return answer(v1::RendezvousResponse());

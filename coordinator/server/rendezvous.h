@@ -18,12 +18,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "evenstep/v1/agent.pb.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::coordinator {
 
 struct RendezvousLimits {
-  size_t key_bytes = 512;
-  size_t value_bytes = 64 << 10;
+  size_t key_bytes = wire::kMaxRendezvousKeyBytes;
+  size_t value_bytes = wire::kMaxRendezvousValueBytes;
   size_t bytes_per_scope = 64 << 20;
   size_t waiters_per_scope = 16384;
   absl::Duration longest_wait = absl::Minutes(10);

@@ -262,9 +262,9 @@ absl::Status SqliteJobStore::Remove(const std::string& job_id) {
   return database_.InTransaction([&]() -> absl::Status {
     // A job without attempts leaves what an earlier one of its id has left.
     for (const char* sql :
-         {"INSERT OR REPLACE INTO forgotten (id, attempt, generation) "
-          "SELECT job_id, MAX(attempt), MAX(generation) FROM attempts "
-          "WHERE job_id=? GROUP BY job_id",
+         {("INSERT OR REPLACE INTO forgotten (id, attempt, generation) "
+           "SELECT job_id, MAX(attempt), MAX(generation) FROM attempts "
+           "WHERE job_id=? GROUP BY job_id"),
           "DELETE FROM log_lines WHERE job_id=?",
           "DELETE FROM steps WHERE job_id=?",
           "DELETE FROM attempts WHERE job_id=?",

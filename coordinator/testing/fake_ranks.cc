@@ -152,7 +152,10 @@ v1::AgentMessage CleanExit(const v1::AttemptId& id, int rank, int64_t steps) {
   exited->set_rank(rank);
   exited->set_clean(true);
   exited->set_steps_done(steps);
-  if (rank == 0) exited->set_weights_path("/out/model.safetensors");
+  if (rank == 0) {
+    exited->set_weights_path("/out/model.safetensors");
+    exited->set_weights_steps(steps);
+  }
   return message;
 }
 

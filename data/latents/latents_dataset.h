@@ -4,8 +4,8 @@
 // `latents:` data: safetensors files (named *.safetensors; others are left
 // alone) whose tensors are clips of video latents, [frames, height, width,
 // channels] in float32, float16 or bfloat16. Patches of `patch` x `patch`
-// latent pixels are tokens. Lengths come from the files' headers, which are
-// read when the data set is opened; latents are read when they are trained on.
+// latent pixels are tokens. All values are looked at once, when the files are
+// indexed (clip_index.h).
 
 #include <memory>
 
@@ -17,9 +17,10 @@ namespace evenstep::data {
 
 inline constexpr int kMaxPatch = 64;  // latent pixels
 
-// A clip of another form, of other channels, or whose sides are no multiple of
-// the patch is a bad sample. A clip that is too long is truncated by whole
-// frames. Errors as of OpenDataset. `path` is the source without its prefix.
+// A clip of another form, of other channels, with a value that is not finite,
+// or whose sides are no multiple of the patch is a bad sample. A clip that is
+// too long is truncated by whole frames. Errors as of OpenDataset. `path` is
+// the source without its prefix.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenLatentsDataset(
     const DatasetOptions& options, absl::string_view path);
 

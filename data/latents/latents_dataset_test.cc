@@ -1,6 +1,8 @@
 #include "data/latents/latents_dataset.h"
 
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@ class LatentsDatasetTest : public ::testing::Test {
     options_.max_length = 1000;
     options_.patch = 2;
     options_.channels = 1;
+    options_.cache_dir = cache_.path();
   }
 
   // Values count up from 0.
@@ -52,6 +55,7 @@ class LatentsDatasetTest : public ::testing::Test {
   }
 
   TempFolder folder_;
+  TempFolder cache_;
   DatasetOptions options_;
 };
 
@@ -113,6 +117,66 @@ TEST_F(LatentsDatasetTest, BadClipsAreNamedWithTheReason) {
   EXPECT_EQ((*data)->summary().num_bad, 6);
 }
 
+TEST_F(LatentsDatasetTest, ValuesThatAreNotFiniteAreBadByNameAndElement) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  WriteBytes("a.safetensors", {"good", "F32", {1, 2, 2, 1}, ""},
+             BytesOf<float>({1, 2, 3, 4}));
+  WriteBytes("b.safetensors", {"nan", "F32", {2, 2, 2, 1}, ""},
+             BytesOf<float>({1, 2, 3, 4, 5, 6, nan, nan}));
+  WriteBytes("c.safetensors", {"inf", "F32", {1, 2, 2, 1}, ""},
+             BytesOf<float>({1, -inf, 3, 4}));
+  WriteBytes("d.safetensors", {"half", "F16", {1, 2, 2, 1}, ""},
+             BytesOf<uint16_t>({0, 0, 0, 0x7c00}));
+  WriteBytes("e.safetensors", {"brain", "BF16", {1, 2, 2, 1}, ""},
+             BytesOf<uint16_t>({0x7fc0, 0, 0, 0}));
+  const std::string refusal = Refusal();
+  EXPECT_THAT(refusal, HasSubstr("4 bad samples"));
+  EXPECT_THAT(refusal, HasSubstr("b.safetensors:nan: element [1, 1, 0, 0] is "
+                                 "NaN"));
+  EXPECT_THAT(refusal, HasSubstr("c.safetensors:inf: element [0, 0, 1, 0] is "
+                                 "-infinite"));
+  EXPECT_THAT(refusal, HasSubstr("d.safetensors:half: element [0, 1, 1, 0] is "
+                                 "infinite"));
+  EXPECT_THAT(refusal, HasSubstr("e.safetensors:brain: element [0, 0, 0, 0] "
+                                 "is NaN"));
+  options_.on_bad_sample = OnBadSample::kSkip;
+  const auto data = OpenDataset(options_);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_samples, 1);
+  EXPECT_EQ((*data)->summary().num_bad, 4);
+}
+
+TEST_F(LatentsDatasetTest, OneIndexServesEveryPatchAndLength) {
+  Write("a.safetensors", "clip", {2, 4, 4, 1});
+  EXPECT_EQ((*OpenDataset(options_))->Length(0), 8);
+  options_.progress = [](const IndexProgress&) {
+    return absl::InternalError("it is indexed again");
+  };
+  options_.patch = 4;
+  EXPECT_EQ((*OpenDataset(options_))->Length(0), 2);
+  options_.patch = 1;
+  EXPECT_EQ((*OpenDataset(options_))->Length(0), 32);
+  options_.patch = 3;
+  EXPECT_THAT(Refusal(), HasSubstr("no multiples of 3"));
+  options_.patch = 1;
+  options_.channels = 3;
+  EXPECT_THAT(Refusal(), HasSubstr("the model has 3 channels"));
+}
+
+TEST_F(LatentsDatasetTest, ATouchedFileIsReadOnAndChangedValuesAreNot) {
+  Write("a.safetensors", "clip", {1, 2, 2, 1});
+  const auto data = OpenDataset(options_);
+  ASSERT_TRUE(data.ok()) << data.status();
+  Write("a.safetensors", "clip", {1, 2, 2, 1});
+  EXPECT_TRUE((*data)->Read(0).ok()) << (*data)->Read(0).status();
+  WriteBytes("a.safetensors", {"clip", "F32", {1, 2, 2, 1}, ""},
+             BytesOf<float>({0, 1, 2, 4}));
+  EXPECT_EQ((*data)->Read(0).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT((*data)->Read(0).status().ToString(),
+              HasSubstr("a.safetensors:clip changed since"));
+}
+
 TEST_F(LatentsDatasetTest, LongClipsFailAreSkippedOrLoseWholeFrames) {
   Write("a.safetensors", "short", {2, 2, 2, 1});
   Write("b.safetensors", "long", {9, 2, 4, 1});
@@ -128,11 +192,11 @@ TEST_F(LatentsDatasetTest, LongClipsFailAreSkippedOrLoseWholeFrames) {
   EXPECT_EQ((*data)->Read(1)->clip->values.size(), 16u);
 }
 
-TEST_F(LatentsDatasetTest, AFileThatChangedSinceItWasIndexedIsRefused) {
+TEST_F(LatentsDatasetTest, AFileThatWasCutSinceItWasIndexedIsRefused) {
   Write("a.safetensors", "clip", {1, 2, 2, 1});
   const auto data = OpenDataset(options_);
   ASSERT_TRUE(data.ok()) << data.status();
-  Write("a.safetensors", "clip", {2, 2, 2, 1});
+  std::filesystem::resize_file(folder_.path() + "/a.safetensors", 50);
   EXPECT_EQ((*data)->Read(0).status().code(), absl::StatusCode::kDataLoss);
 }
 

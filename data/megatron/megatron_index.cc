@@ -1,10 +1,13 @@
 #include "data/megatron/megatron_index.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/foreign_file.h"
 #include "base/status_macros.h"
 
 namespace evenstep::data {
@@ -43,12 +46,54 @@ absl::Status CheckType(int code) {
   return absl::OkStatus();
 }
 
+bool IsTokenId(int64_t value) {
+  return value >= 0 && value <= std::numeric_limits<int32_t>::max();
+}
+
+// Position of the first token for which `wanted` holds.
+template <typename Number, typename Wanted>
+int64_t FindToken(absl::string_view bytes, const Wanted& wanted) {
+  size_t at = 0;
+  while (!wanted(static_cast<int64_t>(At<Number>(bytes, at)))) {
+    at += sizeof(Number);
+  }
+  return static_cast<int64_t>(at / sizeof(Number));
+}
+
+template <typename Number>
+absl::StatusOr<LargestToken> Largest(absl::string_view bytes, int64_t first) {
+  if (bytes.empty()) return LargestToken();
+  auto least = std::numeric_limits<Number>::max();
+  auto most = std::numeric_limits<Number>::min();
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Number)) {
+    const auto value = At<Number>(bytes, static_cast<int64_t>(at));
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  // Ids may be of one signed byte.
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse)
+  const auto largest = static_cast<int64_t>(most);
+  if (!IsTokenId(static_cast<int64_t>(least)) || !IsTokenId(largest)) {
+    const int64_t at = FindToken<Number>(
+        bytes, [](int64_t value) { return !IsTokenId(value); });
+    return absl::OutOfRangeError(
+        absl::StrCat("token ", first + at, " has id ",
+                     static_cast<int64_t>(At<Number>(
+                         bytes, at * static_cast<int64_t>(sizeof(Number)))),
+                     ", which no vocabulary has"));
+  }
+  const int64_t at = FindToken<Number>(
+      bytes, [largest](int64_t value) { return value == largest; });
+  return LargestToken{static_cast<int32_t>(largest), first + at};
+}
+
 template <typename Number>
 absl::Status AppendTokens(absl::string_view bytes,
                           std::vector<int32_t>* tokens) {
   for (size_t at = 0; at < bytes.size(); at += sizeof(Number)) {
+    // What is negative is refused. NOLINTNEXTLINE(bugprone-signed-char-misuse)
     const auto value = static_cast<int64_t>(At<Number>(bytes, at));
-    if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
+    if (!IsTokenId(value)) {
       return absl::DataLossError(
           absl::StrCat("token ", at / sizeof(Number), " is ", value));
     }
@@ -60,6 +105,17 @@ absl::Status AppendTokens(absl::string_view bytes,
 }  // namespace
 
 absl::StatusOr<MegatronHeader> ParseMegatronHeader(absl::string_view bytes) {
+  const std::string foreign =
+      DescribeForeignFile(bytes.substr(0, kForeignFileBytes));
+  if (!foreign.empty() && !absl::StrContains(foreign, "Megatron")) {
+    return Unsound(absl::StrCat("it is ", foreign));
+  }
+  if (absl::StartsWith(bytes, "TNTIDX")) {
+    return Unsound(
+        "it is of fairseq's old format (TNTIDX); write it again with "
+        "Megatron's "
+        "preprocess_data.py or `evenstep data tokenize`");
+  }
   if (static_cast<int64_t>(bytes.size()) < kMegatronHeaderBytes) {
     return Unsound(absl::StrCat("it has ", bytes.size(), " bytes, a header ",
                                 kMegatronHeaderBytes));
@@ -203,6 +259,29 @@ int64_t MegatronTokenBytes(MegatronType type) {
       return 8;
   }
   return 0;
+}
+
+absl::StatusOr<LargestToken> FindLargestToken(MegatronType type,
+                                              absl::string_view bytes,
+                                              int64_t first) {
+  switch (type) {
+    case MegatronType::kUint8:
+      return Largest<uint8_t>(bytes, first);
+    case MegatronType::kInt8:
+      return Largest<int8_t>(bytes, first);
+    case MegatronType::kInt16:
+      return Largest<int16_t>(bytes, first);
+    case MegatronType::kUint16:
+      return Largest<uint16_t>(bytes, first);
+    case MegatronType::kInt32:
+      return Largest<int32_t>(bytes, first);
+    case MegatronType::kInt64:
+      return Largest<int64_t>(bytes, first);
+    case MegatronType::kFloat32:
+    case MegatronType::kFloat64:
+      break;
+  }
+  return absl::InvalidArgumentError("tokens are not numbers");
 }
 
 absl::StatusOr<std::vector<int32_t>> DecodeMegatronTokens(

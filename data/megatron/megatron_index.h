@@ -72,6 +72,16 @@ class MegatronIndex {
 // The first kMegatronHeaderBytes of an index. Errors as Parse.
 absl::StatusOr<MegatronHeader> ParseMegatronHeader(absl::string_view bytes);
 int64_t MegatronTokenBytes(MegatronType type);
+// The largest of the tokens in bytes of a data file, and the position of the
+// first such token. OUT_OF_RANGE: a token is below 0 or above 2^31 - 1; the
+// message names it, counting from `first`.
+struct LargestToken {
+  int32_t id = -1;  // -1: there are no tokens
+  int64_t at = 0;
+};
+absl::StatusOr<LargestToken> FindLargestToken(MegatronType type,
+                                              absl::string_view bytes,
+                                              int64_t first);
 // Tokens from the bytes of a data file, a whole number of them. DATA_LOSS: a
 // token below 0 or above 2^31 - 1.
 absl::StatusOr<std::vector<int32_t>> DecodeMegatronTokens(

@@ -36,7 +36,7 @@ absl::Status WriteAll(int fd, absl::string_view bytes,
   return absl::OkStatus();
 }
 
-int64_t LargestToken(MegatronType type) {
+int64_t LargestOf(MegatronType type) {
   return MegatronTokenBytes(type) == 2 ? 0xffff
                                        : std::numeric_limits<int32_t>::max();
 }
@@ -71,7 +71,7 @@ absl::Status MegatronWriter::AddDocument(absl::Span<const int32_t> tokens) {
   }
   const auto token_bytes = static_cast<int>(MegatronTokenBytes(type_));
   for (const int32_t token : tokens) {
-    if (token < 0 || token > LargestToken(type_)) {
+    if (token < 0 || token > LargestOf(type_)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "token ", token, " does not fit ", token_bytes, " bytes"));
     }

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,9 +20,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "data/text/folder_rules.h"
 
 namespace evenstep::data {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
@@ -29,10 +35,6 @@ using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 std::string JoinPath(absl::string_view folder, absl::string_view name) {
   if (folder.empty()) return std::string(name);
   return absl::StrCat(folder, absl::EndsWith(folder, "/") ? "" : "/", name);
-}
-
-bool IsPattern(absl::string_view text) {
-  return text.find_first_of("*?[") != absl::string_view::npos;
 }
 
 int64_t MtimeNs(const struct stat& info) {
@@ -54,41 +56,24 @@ ListedFile Describe(std::string name, int folder_fd, const char* entry,
   return file;
 }
 
-// Length of the set with which the pattern begins, brackets included; 0: there
-// is no end to it, and the bracket means itself.
-size_t SetLength(absl::string_view pattern) {
-  size_t first = 1;
-  if (pattern.size() > 1 && pattern[1] == '!') ++first;
-  // A bracket that comes first is a member.
-  const size_t end = pattern.find(']', first + 1);
-  return end == absl::string_view::npos ? 0 : end + 1;
+// Where links below `root` may lead: its own tree, and, of a snapshot in the
+// Hugging Face cache, the blobs of its repository. Canonical.
+std::vector<std::string> LinkTargets(const std::string& root) {
+  std::error_code error;
+  const fs::path canonical = fs::canonical(root, error);
+  if (error) return {};
+  std::vector<std::string> folders = {canonical.string()};
+  for (fs::path at = canonical; at.has_relative_path(); at = at.parent_path()) {
+    if (at.filename() != "snapshots") continue;
+    folders.push_back((at.parent_path() / "blobs").string());
+    break;
+  }
+  return folders;
 }
 
-bool IsInSet(absl::string_view members, char byte) {
-  const auto value = static_cast<unsigned char>(byte);
-  for (size_t i = 0; i < members.size(); ++i) {
-    const auto low = static_cast<unsigned char>(members[i]);
-    auto high = low;
-    if (i + 2 < members.size() && members[i + 1] == '-') {
-      high = static_cast<unsigned char>(members[i + 2]);
-      i += 2;
-    }
-    if (low <= value && value <= high) return true;
-  }
-  return false;
-}
-
-// How much of the pattern matches one byte; 0: it does not.
-size_t MatchOne(absl::string_view pattern, char byte) {
-  if (pattern.empty()) return 0;
-  if (pattern[0] == '[') {
-    if (const size_t length = SetLength(pattern)) {
-      absl::string_view members = pattern.substr(1, length - 2);
-      const bool negated = absl::ConsumePrefix(&members, "!");
-      return IsInSet(members, byte) != negated ? length : 0;
-    }
-  }
-  return pattern[0] == '?' || pattern[0] == byte ? 1 : 0;
+bool IsBelow(absl::string_view path, absl::string_view folder) {
+  return absl::ConsumePrefix(&path, folder) &&
+         (absl::EndsWith(folder, "/") || absl::StartsWith(path, "/"));
 }
 
 // Walks a folder with the parts of a pattern. A state is the number of parts
@@ -107,6 +92,7 @@ class Walker {
       pending_.pop_back();
       VisitFolder(folder);
     }
+    TakeLinks();
     std::sort(list_.files.begin(), list_.files.end(),
               [](const ListedFile& a, const ListedFile& b) {
                 return a.name < b.name;
@@ -119,6 +105,7 @@ class Walker {
   struct Folder {
     std::string name;  // relative
     States states;
+    bool is_named = false;  // by a part of the pattern, without wildcards
   };
 
   // Adds the states that `**` reaches by matching no folder.
@@ -146,6 +133,20 @@ class Walker {
     return Closure(std::move(next));
   }
 
+  // Of the states that an entry leads to from `states`, those whose part of the
+  // pattern names what is left out otherwise.
+  States AfterNamed(const States& states, absl::string_view name) const {
+    States naming;
+    for (const size_t state : states) {
+      if (state == parts_.size()) continue;
+      const std::string& part = parts_[state];
+      if (part == name || (name[0] == '.' && part[0] == '.')) {
+        naming.push_back(state);
+      }
+    }
+    return After(naming, name);
+  }
+
   bool IsMatch(const States& states) const {
     return std::find(states.begin(), states.end(), parts_.size()) !=
            states.end();
@@ -154,7 +155,7 @@ class Walker {
   void AddUnreadableFolder(const Folder& folder, int error) {
     ListedFile file;
     file.name = folder.name.empty() ? "." : folder.name;
-    file.problem = absl::StrCat("folder cannot be listed: ", strerror(error));
+    file.problem = absl::StrCat(kUnlistedFolder, ": ", strerror(error));
     list_.files.push_back(std::move(file));
   }
 
@@ -171,20 +172,28 @@ class Walker {
       close(fd);
       return;
     }
+    std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = readdir(open_folder.get())) {
       const absl::string_view name = entry->d_name;
-      if (name == "." || name == ".." ||
-          absl::StartsWith(name, kIndexFilePrefix)) {
-        continue;
-      }
-      VisitEntry(folder, dirfd(open_folder.get()), entry->d_name);
+      if (name != "." && name != "..") names.emplace_back(name);
       errno = 0;
     }
     if (errno != 0) AddUnreadableFolder(folder, errno);
+    const FolderRules rules(path, names);
+    if (rules.IsToolFolder() && !folder.name.empty() && !folder.is_named) {
+      ++list_.left_out.tools;
+      return;
+    }
+    for (const std::string& name : names) {
+      VisitEntry(folder, dirfd(open_folder.get()), name.c_str(),
+                 rules.Judge(name));
+    }
   }
 
-  void VisitEntry(const Folder& folder, int folder_fd, const char* entry) {
+  void VisitEntry(const Folder& folder, int folder_fd, const char* entry,
+                  EntryRule rule) {
+    if (rule == EntryRule::kBookkeeping) return;
     States states = After(folder.states, entry);
     if (states.empty()) return;
     struct stat info;
@@ -192,20 +201,77 @@ class Walker {
       if (errno == ENOENT) return;  // removed meanwhile
       std::memset(&info, 0, sizeof(info));
     }
+    if (!S_ISDIR(info.st_mode) && !IsMatch(states)) return;
     std::string name = JoinPath(folder.name, entry);
+    States named = AfterNamed(folder.states, entry);
+    const bool is_named = !named.empty();
+    if (rule != EntryRule::kData) {
+      if (!is_named) return LeaveOut(std::move(name), rule);
+      states = std::move(named);
+    }
     if (S_ISDIR(info.st_mode)) {
-      pending_.push_back({std::move(name), std::move(states)});
+      pending_.push_back({std::move(name), std::move(states), is_named});
     } else if (!IsMatch(states)) {
       return;
     } else if (S_ISLNK(info.st_mode)) {
-      ++list_.num_links;
+      links_.push_back(std::move(name));
     } else {
+      listed_.insert({info.st_dev, info.st_ino});
       list_.files.push_back(Describe(std::move(name), folder_fd, entry, info));
     }
   }
 
+  void LeaveOut(std::string name, EntryRule rule) {
+    if (rule == EntryRule::kHidden) ++list_.left_out.hidden;
+    if (rule == EntryRule::kTools) ++list_.left_out.tools;
+    if (rule != EntryRule::kOwn) return;
+    ++list_.left_out.own;
+    own_.push_back(std::move(name));
+  }
+
+  // After all else is known, so that a file is listed under its own name where
+  // it has one below the root.
+  void TakeLinks() {
+    if (links_.empty()) return;
+    std::sort(links_.begin(), links_.end());
+    const std::vector<std::string> folders = LinkTargets(list_.root);
+    for (std::string& name : links_) {
+      if (!TakeLink(name, folders)) ++list_.left_out.links;
+    }
+  }
+
+  bool TakeLink(const std::string& name,
+                const std::vector<std::string>& folders) {
+    std::error_code error;
+    const std::string target =
+        fs::canonical(JoinPath(list_.root, name), error).string();
+    struct stat info;
+    if (error || lstat(target.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        std::none_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) {
+                       return IsBelow(target, folder);
+                     }) ||
+        IsOwn(target, folders[0]) ||
+        !listed_.insert({info.st_dev, info.st_ino}).second) {
+      return false;
+    }
+    list_.files.push_back(Describe(name, AT_FDCWD, target.c_str(), info));
+    return true;
+  }
+
+  // Whether a link's target is a result that was left out, or is within one.
+  bool IsOwn(absl::string_view target, const std::string& root) const {
+    if (!absl::ConsumePrefix(&target, JoinPath(root, ""))) return false;
+    return std::any_of(own_.begin(), own_.end(), [&](const std::string& name) {
+      return target == name || IsBelow(target, name);
+    });
+  }
+
   const std::vector<std::string> parts_;
   std::vector<Folder> pending_;
+  std::vector<std::string> links_;  // that match
+  std::vector<std::string> own_;    // left out
+  std::set<std::pair<dev_t, ino_t>> listed_;
   FileList list_;
 };
 
@@ -240,29 +306,6 @@ FileList ListOneFile(const std::string& path, const struct stat& info) {
 }
 
 }  // namespace
-
-bool MatchesPart(absl::string_view pattern, absl::string_view name) {
-  size_t p = 0;
-  size_t n = 0;
-  size_t star = absl::string_view::npos;  // where the last `*` stands
-  size_t retry = 0;                       // where its match may end next
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      retry = n;
-    } else if (const size_t length = MatchOne(pattern.substr(p), name[n])) {
-      p += length;
-      ++n;
-    } else if (star != absl::string_view::npos) {
-      p = star + 1;
-      n = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 absl::StatusOr<FileList> ListFiles(absl::string_view path) {
   if (path.empty() || absl::StrContains(path, absl::string_view("\0", 1))) {

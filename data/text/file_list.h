@@ -1,13 +1,21 @@
 #ifndef EVENSTEP_DATA_TEXT_FILE_LIST_H_
 #define EVENSTEP_DATA_TEXT_FILE_LIST_H_
 
-// Which files a `text:PATH` source means, from their directory entries alone:
-// no file is opened. Called when a data set is opened. Stateless.
+// Which files a `text:PATH` source means, from their directory entries: no file
+// is opened but the markers that Evenstep leaves beside its results. Called
+// when a data set is opened. Stateless.
 //
-// PATH is a folder (everything below it), a pattern (`*`, `?` and sets such as
-// `[a-z]` or `[!ab]` inside a name, by bytes as POSIX has them but without
-// classes; `**` for any number of folders), or one file. Links below PATH are
-// not followed and are no documents; PATH itself may be one.
+// PATH is a folder (everything below it), a pattern (glob.h; `**` for any
+// number of folders), or one file. Below PATH these are left out, and counted:
+// hidden entries, results of earlier runs, what tools keep (folder_rules.h). A
+// pattern takes those that one of its parts names: `.*` hidden ones,
+// `node_modules` that folder. PATH itself is taken whatever it is called.
+//
+// A link below PATH is read under its own name where it leads to a regular file
+// below PATH, or to the `blobs` of the Hugging Face cache that PATH is a
+// snapshot of. Others are left out and counted: links to folders (so no walk is
+// endless), out of PATH (so PATH bounds what is read), to nothing, and to a
+// file that is listed already.
 
 #include <cstdint>
 #include <string>
@@ -15,11 +23,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/dataset.h"
+#include "data/text/glob.h"
 
 namespace evenstep::data {
 
 // Files of our own beside the data begin with this and are no documents.
 inline constexpr absl::string_view kIndexFilePrefix = ".evenstep-index-";
+
+// How the problem of a folder begins that cannot be listed.
+inline constexpr absl::string_view kUnlistedFolder = "folder cannot be listed";
 
 struct ListedFile {
   std::string name;  // relative to FileList::root
@@ -31,14 +44,11 @@ struct ListedFile {
 struct FileList {
   std::string root;               // folder
   std::vector<ListedFile> files;  // ascending by the bytes of their names
-  int64_t num_links = 0;          // left out
+  LeftOut left_out;
 };
 
 // NOT_FOUND: no such path. INVALID_ARGUMENT: empty path.
 absl::StatusOr<FileList> ListFiles(absl::string_view path);
-
-// Whether `name` matches one part of a pattern, which has no '/'.
-bool MatchesPart(absl::string_view pattern, absl::string_view name);
 
 }  // namespace evenstep::data
 

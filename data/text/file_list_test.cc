@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/output_marker.h"
 #include "base/testing/temp_folder.h"
 
 namespace evenstep::data {
@@ -41,12 +42,80 @@ class FileListTest : public ::testing::Test {
 };
 
 TEST_F(FileListTest, FolderIsListedToTheBottomInOrderOfNames) {
-  for (const char* name :
-       {"b.txt", "a/z.txt", "a/b/c.txt", "A.txt", ".hidden", "a.txt"}) {
+  for (const char* name : {"b.txt", "a/z.txt", "a/b/c.txt", "A.txt", "a.txt"}) {
     Write(name);
   }
-  EXPECT_THAT(Names(""), ElementsAre(".hidden", "A.txt", "a.txt", "a/b/c.txt",
-                                     "a/z.txt", "b.txt"));
+  EXPECT_THAT(Names(""),
+              ElementsAre("A.txt", "a.txt", "a/b/c.txt", "a/z.txt", "b.txt"));
+}
+
+TEST_F(FileListTest, HiddenEntriesAreLeftOutAndCounted) {
+  for (const char* name :
+       {"a.txt", ".DS_Store", ".git/objects/1", ".git/objects/2",
+        "b/.ipynb_checkpoints/a-checkpoint.txt", "b/b.txt"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("a.txt", "b/b.txt"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.hidden, 3);
+  EXPECT_THAT(Names("*.txt"), ElementsAre("a.txt"));
+  EXPECT_EQ(ListFiles(Path("*.txt"))->left_out.hidden, 0);
+  EXPECT_EQ(ListFiles(Path("*"))->left_out.hidden, 2);
+}
+
+TEST_F(FileListTest, HiddenFilesThatAreNamedAreTaken) {
+  for (const char* name :
+       {".hidden.txt", ".notes/a.txt", ".notes/.b/c.txt", "d/.notes/d.txt"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(".hidden.txt"), ElementsAre(".hidden.txt"));
+  EXPECT_THAT(Names(".*.txt"), ElementsAre(".hidden.txt"));
+  EXPECT_THAT(Names(".notes"), ElementsAre("a.txt"));
+  EXPECT_THAT(Names("**/.notes/*.txt"),
+              ElementsAre(".notes/a.txt", "d/.notes/d.txt"));
+}
+
+TEST_F(FileListTest, ResultsOfEarlierRunsAreLeftOutByTheirMarker) {
+  for (const char* name :
+       {"note.txt", "out/loss.csv", "out/logs/rank-0.log", "out/mine.txt"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("note.txt", "out/logs/rank-0.log",
+                                     "out/loss.csv", "out/mine.txt"));
+  ASSERT_TRUE(MarkOutputs(Path("out"), kResultNames).ok());
+  // What the user put there is data.
+  EXPECT_THAT(Names(""), ElementsAre("note.txt", "out/mine.txt"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.own, 2);
+  EXPECT_EQ(ListFiles(Path(""))->left_out.hidden, 0);
+  // The folder that the user names may hold results too.
+  EXPECT_THAT(Names("out"), ElementsAre("mine.txt"));
+  EXPECT_THAT(Names("out/loss.csv"), ElementsAre("loss.csv"));
+  ASSERT_TRUE(MarkOutputs(Path("out"), {kAllOutputs}).ok());
+  EXPECT_THAT(Names("out"), IsEmpty());
+}
+
+TEST_F(FileListTest, ResultsWithoutAMarkerAreKnownByTheirNames) {
+  for (const char* name : {"copy/loss.csv", "copy/loss.json", "copy/job.yaml",
+                           "copy/summary.json", "copy/logs/x", "copy/a.txt"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("copy/a.txt"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.own, 5);
+}
+
+TEST_F(FileListTest, WhatToolsKeepIsLeftOutAndCounted) {
+  for (const char* name :
+       {"a.txt", "node_modules/x/README.md", "p/__pycache__/a.pyc",
+        "target/CACHEDIR.TAG", "target/b.txt", "venv/pyvenv.cfg",
+        "venv/lib/c.txt", "model/config.json", "model/tokenizer.json",
+        "model/model-1-of-2.safetensors", "model/README.md"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("a.txt", "model/README.md"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 7);
+  EXPECT_THAT(Names("**/node_modules/**"),
+              ElementsAre("node_modules/x/README.md"));
+  EXPECT_THAT(Names("target/*.txt"), ElementsAre("b.txt"));
+  EXPECT_THAT(Names("venv"), ElementsAre("lib/c.txt", "pyvenv.cfg"));
 }
 
 TEST_F(FileListTest, PatternsMatchNamesAndFolders) {
@@ -100,15 +169,52 @@ TEST_F(FileListTest, FileWithAStarInItsNameIsMeantLiterallyWhenItExists) {
   EXPECT_THAT(Names("a*.txt"), ElementsAre("a*.txt"));
 }
 
-TEST_F(FileListTest, LinksBelowAreCountedAndNotFollowed) {
+TEST_F(FileListTest, LinksToListedFilesAndToFoldersAreCounted) {
   Write("real/a.txt");
   std::filesystem::create_symlink(Path("real/a.txt"), Path("real/link.txt"));
   std::filesystem::create_directory_symlink(Path("real"), Path("real/loop"));
   std::filesystem::create_directory_symlink(Path("real"), Path("top"));
+  std::filesystem::create_symlink(Path("real/none"), Path("real/dangling"));
+  std::filesystem::create_symlink("itself", Path("real/itself"));
   const auto list = ListFiles(Path("top"));  // the path itself may be a link
   ASSERT_TRUE(list.ok());
   EXPECT_THAT(Names("top"), ElementsAre("a.txt"));
-  EXPECT_EQ(list->num_links, 2);
+  EXPECT_EQ(list->left_out.links, 4);
+}
+
+TEST_F(FileListTest, LinksAreFollowedBelowThePathOnlyAndEachFileOnce) {
+  Write("outside.txt");
+  Write("real/.store/1", "content");
+  std::filesystem::create_symlink(".store/1", Path("real/a.txt"));
+  std::filesystem::create_symlink(".store/1", Path("real/b.txt"));
+  std::filesystem::create_symlink("../outside.txt", Path("real/c.txt"));
+  const auto list = ListFiles(Path("real"));
+  ASSERT_EQ(list->files.size(), 1u);
+  EXPECT_EQ(list->files[0].name, "a.txt");
+  EXPECT_EQ(list->files[0].bytes, 7);
+  EXPECT_EQ(list->left_out.links, 2);
+  EXPECT_EQ(list->left_out.hidden, 1);
+}
+
+TEST_F(FileListTest, LinksToResultsAreNoData) {
+  Write("out/loss.csv");
+  Write("a.txt");
+  std::filesystem::create_symlink("out/loss.csv", Path("latest.csv"));
+  ASSERT_TRUE(MarkOutputs(Path("out"), kResultNames).ok());
+  EXPECT_THAT(Names(""), ElementsAre("a.txt"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.links, 1);
+}
+
+TEST_F(FileListTest, ASnapshotOfTheHubIsReadUnderItsOwnNames) {
+  Write("hub/blobs/0a1b", "{}");
+  Write("hub/refs/main", "c0");
+  std::filesystem::create_directories(Path("hub/snapshots/c0"));
+  std::filesystem::create_symlink("../../blobs/0a1b",
+                                  Path("hub/snapshots/c0/train.jsonl"));
+  EXPECT_THAT(Names("hub/snapshots/c0"), ElementsAre("train.jsonl"));
+  EXPECT_THAT(Names("hub/snapshots/c0/*.jsonl"), ElementsAre("train.jsonl"));
+  EXPECT_THAT(Names("hub"), ElementsAre("snapshots/c0/train.jsonl"));
+  EXPECT_EQ(ListFiles(Path("hub"))->left_out.tools, 2);
 }
 
 TEST_F(FileListTest, WhatIsNoRegularFileHasAProblem) {

@@ -1,16 +1,13 @@
 #include "data/text/jsonl.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "base/unique_fd.h"
+#include "data/text/json_document.h"
+#include "data/text/json_parser.h"
+#include "data/text/unpack.h"
 
 namespace evenstep::data {
 namespace {
@@ -75,123 +72,175 @@ class LineCutter {
   int64_t offset_ = 0;
 };
 
-using Json = nlohmann::json;
+// Cuts a stream of chunks into JSON values, by brackets and quotes alone: what
+// a value holds is for the parser to judge.
+class ValueCutter {
+ public:
+  explicit ValueCutter(const std::function<void(const JsonLine&)>& visit)
+      : visit_(visit) {}
 
-absl::Status NoString(absl::string_view field) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("field `", field, "` is not a string"));
-}
+  // False: what follows is not looked at.
+  bool Take(absl::string_view chunk) {
+    size_t begin = 0;  // of the value's part in this chunk
+    for (size_t i = 0; i < chunk.size(); ++i, ++offset_) {
+      if (!in_value_ && !Begins(chunk[i])) {
+        if (!problem_.empty()) return false;
+        continue;
+      }
+      if (!std::exchange(in_value_, true)) {
+        begin = i;
+        value_.offset = offset_;
+        ++value_.number;
+      }
+      if (Ends(chunk[i])) {
+        Keep(chunk.substr(begin, i + 1 - begin));
+        Emit();
+        begin = i + 1;
+      }
+    }
+    if (in_value_) Keep(chunk.substr(begin));
+    return true;
+  }
 
-absl::StatusOr<std::string> TakeString(Json* object, const char* field) {
-  const auto found = object->find(field);
-  if (found == object->end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("object has no field `", field, "`"));
+  absl::Status Finish() {
+    if (in_value_) Emit();
+    if (problem_.empty() && list_ == List::kOpen) {
+      problem_ = absl::StrCat(
+          "cut off: the list of records is not closed at "
+          "the end of the file, byte ",
+          offset_);
+    }
+    if (problem_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(problem_);
   }
-  if (!found->is_string()) return NoString(field);
-  return std::move(found->get_ref<std::string&>());
-}
 
-absl::StatusOr<TextDocument> FromPrompt(Json* object) {
-  const char* const answer =
-      object->contains("completion") || !object->contains("response")
-          ? "completion"
-          : "response";
-  TextDocument document(2);
-  document[0].loss = Loss::kMasked;
-  document[1].ends = true;
-  EVENSTEP_ASSIGN_OR_RETURN(document[0].text, TakeString(object, "prompt"));
-  EVENSTEP_ASSIGN_OR_RETURN(document[1].text, TakeString(object, answer));
-  if (document[0].text.empty() && document[1].text.empty()) {
-    return absl::InvalidArgumentError("empty");
-  }
-  return document;
-}
+ private:
+  enum class List { kNone, kOpen, kClosed };
 
-// What is masked joins the masked part before it.
-void AddMasked(absl::string_view text, TextDocument* document) {
-  if (document->empty() || document->back().loss == Loss::kTrained) {
-    document->push_back({"", Loss::kMasked, false});
+  // Whether a value begins with `c`, which is between values.
+  bool Begins(char c) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') return false;
+    if (offset_ < static_cast<int64_t>(kUtf8Mark.size()) &&
+        c == kUtf8Mark[static_cast<size_t>(offset_)]) {
+      return false;
+    }
+    if (c == '[' && list_ == List::kNone && value_.number == 0) {
+      list_ = List::kOpen;
+      return false;
+    }
+    const bool in_list = list_ == List::kOpen;
+    if (in_list && c == ',' && std::exchange(may_separate_, false)) {
+      return false;
+    }
+    if (in_list && c == ']' && (may_separate_ || value_.number == 0)) {
+      list_ = List::kClosed;
+      return false;
+    }
+    if (c == '{' && (list_ == List::kNone || (in_list && !may_separate_))) {
+      return true;
+    }
+    problem_ = absl::StrCat("byte ", offset_ + 1,
+                            list_ == List::kClosed
+                                ? " follows the list of records"
+                                : " is where an object should begin: records "
+                                  "are objects, one after the other or in one "
+                                  "list");
+    return false;
   }
-  absl::StrAppend(&document->back().text, text);
-}
 
-absl::Status AddMessage(Json* message, TextDocument* document) {
-  if (!message->is_object()) {
-    return absl::InvalidArgumentError("a message is not a JSON object");
+  // Whether the value ends with `c`.
+  bool Ends(char c) {
+    if (std::exchange(escaped_, false)) return false;
+    if (in_string_) {
+      escaped_ = c == '\\';
+      in_string_ = c != '"';
+      return false;
+    }
+    in_string_ = c == '"';
+    if (c == '{' || c == '[') ++depth_;
+    if (c == '}' || c == ']') --depth_;
+    return depth_ == 0 && !in_string_;
   }
-  EVENSTEP_ASSIGN_OR_RETURN(const std::string role,
-                            TakeString(message, "role"));
-  EVENSTEP_ASSIGN_OR_RETURN(std::string content,
-                            TakeString(message, "content"));
-  AddMasked(absl::StrCat("<|", role, "|>\n"), document);
-  if (role == "assistant") {
-    document->push_back({std::move(content), Loss::kTrained, true});
-  } else {
-    AddMasked(absl::StrCat(content, "\n"), document);
+
+  void Keep(absl::string_view part) {
+    value_.bytes += static_cast<int64_t>(part.size());
+    if (value_.bytes <= kMaxJsonLineBytes)
+      kept_.append(part.data(), part.size());
   }
+
+  void Emit() {
+    if (value_.bytes <= kMaxJsonLineBytes) value_.content = kept_;
+    visit_(value_);
+    kept_.clear();
+    value_.content = {};
+    value_.bytes = 0;
+    depth_ = 0;
+    in_value_ = in_string_ = escaped_ = false;
+    may_separate_ = true;
+  }
+
+  const std::function<void(const JsonLine&)>& visit_;
+  JsonLine value_;    // the newest
+  std::string kept_;  // of it
+  int64_t offset_ = 0;
+  int64_t depth_ = 0;
+  bool in_value_ = false;
+  bool in_string_ = false;
+  bool escaped_ = false;
+  bool may_separate_ = false;  // a comma
+  List list_ = List::kNone;
+  std::string problem_;
+};
+
+// Cuts what `read` hands over.
+absl::Status Cut(
+    TextLayout layout, const std::function<void(const JsonLine&)>& visit,
+    const std::function<absl::Status(const Unpacker::Take&)>& read) {
+  if (layout == TextLayout::kValues) {
+    ValueCutter cutter(visit);
+    EVENSTEP_RETURN_IF_ERROR(
+        read([&](absl::string_view chunk) { return cutter.Take(chunk); }));
+    return cutter.Finish();
+  }
+  LineCutter cutter(visit);
+  EVENSTEP_RETURN_IF_ERROR(read([&](absl::string_view chunk) {
+    cutter.Take(chunk);
+    return true;
+  }));
+  cutter.Finish();
   return absl::OkStatus();
-}
-
-absl::StatusOr<TextDocument> FromMessages(Json* messages) {
-  if (!messages->is_array()) {
-    return absl::InvalidArgumentError("field `messages` is not a list");
-  }
-  if (messages->empty()) return absl::InvalidArgumentError("empty");
-  TextDocument document;
-  for (Json& message : *messages) {
-    EVENSTEP_RETURN_IF_ERROR(AddMessage(&message, &document));
-  }
-  document.back().ends = true;
-  return document;
-}
-
-absl::StatusOr<TextDocument> FromObject(Json* object) {
-  if (object->contains("text")) {
-    EVENSTEP_ASSIGN_OR_RETURN(std::string text, TakeString(object, "text"));
-    if (text.empty()) return absl::InvalidArgumentError("empty");
-    return TextDocument{{std::move(text), Loss::kTrained, true}};
-  }
-  if (object->contains("messages"))
-    return FromMessages(&object->at("messages"));
-  if (object->contains("prompt")) return FromPrompt(object);
-  return absl::InvalidArgumentError(
-      "object has no field `text`, `messages` or `prompt`");
 }
 
 }  // namespace
 
-absl::StatusOr<TextDocument> ParseJsonDocument(absl::string_view line) {
-  if (line.empty() || line.size() > kMaxJsonLineBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "line is empty or longer than ", kMaxJsonLineBytes, " bytes"));
-  }
-  Json object = Json::parse(line.begin(), line.end(), /*cb=*/nullptr,
-                            /*allow_exceptions=*/false);
-  if (object.is_discarded()) {
-    return absl::InvalidArgumentError("line is not JSON");
-  }
-  if (!object.is_object()) {
-    return absl::InvalidArgumentError("line is not a JSON object");
-  }
-  return FromObject(&object);
+absl::StatusOr<TextDocument> ParseJsonDocument(absl::string_view record) {
+  EVENSTEP_ASSIGN_OR_RETURN(nlohmann::json object, ParseJsonRecord(record));
+  return DocumentOfRecord(&object);
 }
 
-absl::Status ScanJsonLines(const std::string& path,
-                           const std::function<void(const JsonLine&)>& visit) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoStatus(errno, "cannot open", path);
-  LineCutter cutter(visit);
-  std::string buffer(1 << 20, '\0');
-  while (true) {
-    const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, "cannot read", path);
-    if (got == 0) break;
-    cutter.Take(absl::string_view(buffer.data(), static_cast<size_t>(got)));
-  }
-  cutter.Finish();
-  return absl::OkStatus();
+absl::StatusOr<TextDocument> ParseJsonDocument(const JsonLine& line) {
+  if (line.bytes <= kMaxJsonLineBytes) return ParseJsonDocument(line.content);
+  return absl::InvalidArgumentError(
+      absl::StrCat("the record has ", line.bytes, " bytes, more than ",
+                   kMaxJsonLineBytes, "; split it"));
+}
+
+absl::Status ScanJsonRecords(const std::string& path, TextLayout layout,
+                             const std::function<void(const JsonLine&)>& visit,
+                             const std::function<bool()>& goes_on) {
+  return Cut(layout, visit, [&](const Unpacker::Take& take) {
+    return ReadUnpacked(path, kMaxUnpackedBytes, [&](absl::string_view chunk) {
+      return take(chunk) && (goes_on == nullptr || goes_on());
+    });
+  });
+}
+
+absl::Status CutJsonRecords(absl::string_view text, TextLayout layout,
+                            const std::function<void(const JsonLine&)>& visit) {
+  return Cut(layout, visit, [&](const Unpacker::Take& take) {
+    take(text);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace evenstep::data

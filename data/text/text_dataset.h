@@ -1,9 +1,9 @@
 #ifndef EVENSTEP_DATA_TEXT_TEXT_DATASET_H_
 #define EVENSTEP_DATA_TEXT_TEXT_DATASET_H_
 
-// `text:PATH`: a folder, a pattern or one file (file_list.h). A file named
-// *.jsonl has one document a line (jsonl.h), any other is one document. Tokens
-// are bytes, or the pieces of a SentencePiece model. Called by source_kind.h.
+// `text:PATH`: a folder, a pattern or one file (file_list.h). Each file is one
+// document, holds JSON records, or is bad (text_file.h, jsonl.h). Tokens are
+// bytes, or the pieces of a SentencePiece model. Called by source_kind.h.
 
 #include <memory>
 

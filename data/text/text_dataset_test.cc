@@ -16,6 +16,7 @@
 #include "base/atomic_file.h"
 #include "base/testing/temp_folder.h"
 #include "data/dataset.h"
+#include "data/testing/packed_bytes.h"
 #include "data/text/file_list.h"
 #include "data/text/tokenizer.h"
 
@@ -83,15 +84,16 @@ class TextDatasetTest : public ::testing::Test {
 };
 
 TEST_F(TextDatasetTest, DocumentIsItsBytesAndAnEndToken) {
-  Write("a", std::string("h\0\xff", 3));
+  Write("a", "h\xc3\xa9");
   const auto data = Open();
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->Length(0), 4);
   EXPECT_EQ((*data)->TrainedTokens(0), 3);
   const auto sample = (*data)->Read(0);
   ASSERT_TRUE(sample.ok()) << sample.status();
-  EXPECT_THAT(sample->tokens, ElementsAre('h', 0, 255, kEndToken));
-  EXPECT_THAT(sample->targets, ElementsAre(0, 255, kEndToken, kIgnoredTarget));
+  EXPECT_THAT(sample->tokens, ElementsAre('h', 0xc3, 0xa9, kEndToken));
+  EXPECT_THAT(sample->targets,
+              ElementsAre(0xc3, 0xa9, kEndToken, kIgnoredTarget));
 }
 
 TEST_F(TextDatasetTest, DocumentsStandInOrderOfNamesAndAreCounted) {
@@ -159,14 +161,171 @@ TEST_F(TextDatasetTest, PipesAreBadSamplesAndNeverOpened) {
   EXPECT_EQ((*data)->summary().num_samples, 1);
 }
 
+// What is no text is not read on.
 TEST_F(TextDatasetTest, HugeFilesAreLookedAtAndNotRead) {
-  options_.on_too_long = OnTooLong::kTruncate;
+  Write("good", "x");
   Write("huge", "start");
   std::filesystem::resize_file(Path("huge"), uint64_t{1} << 40);  // sparse
   const auto data = Open();
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ((*data)->Length(0), 100);
-  EXPECT_EQ((*data)->Read(0)->tokens[0], 's');
+  EXPECT_EQ((*data)->summary().num_bad, 1);
+}
+
+TEST_F(TextDatasetTest, EntriesThatAreNoDataAreCounted) {
+  Write("a", "x");
+  Write(".git/HEAD", "ref: refs/heads/main");
+  Write("node_modules/b", "x");
+  std::filesystem::create_symlink("/etc/passwd", Path("link"));
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  const LeftOut& left_out = (*data)->summary().left_out;
+  EXPECT_EQ((*data)->summary().num_samples, 1);
+  EXPECT_EQ(left_out.hidden, 1);
+  EXPECT_EQ(left_out.tools, 1);
+  EXPECT_EQ(left_out.links, 1);
+  EXPECT_EQ(left_out.own, 0);
+  std::filesystem::remove(Path("a"));
+  EXPECT_THAT(OpenError(),
+              HasSubstr("there are no files; left out: 1 hidden entry, 1 entry "
+                        "of a tool or a model, 1 link that is not followed"));
+}
+
+TEST_F(TextDatasetTest, OnlyTextIsADocumentAndTheRestIsBadByName) {
+  options_.on_bad_sample = OnBadSample::kFail;
+  Write("a.parquet", std::string("PAR1\0\0", 6));
+  Write("b.txt", "caf\xe9");
+  Write("c.txt", std::string(70000, 'x') + std::string(1, '\0'));
+  Write("d.jsonl", "\xff\xfe{");
+  Write("good", "x");
+  EXPECT_THAT(
+      OpenError(),
+      AllOf(HasSubstr("4 bad samples"),
+            HasSubstr("a.parquet: Parquet: not read; convert it to JSONL"),
+            HasSubstr("b.txt: byte 4 is 0xe9, which is not UTF-8"),
+            HasSubstr("c.txt: a NUL at byte 70001"),
+            HasSubstr("d.jsonl: UTF-16 text")));
+  // A tokenizer changes none of it.
+  const std::string error = OpenError();
+  options_.tokenizer = kHeadersModel;
+  EXPECT_EQ(OpenError(), error);
+}
+
+TEST_F(TextDatasetTest, AMarkOfUtf8IsNoPartOfTheText) {
+  Write("a", "\xef\xbb\xbfxy");
+  Write("b.gz", Gzip("\xef\xbb\xbfxy"));
+  Write("c.jsonl", "\xef\xbb\xbf{\"text\": \"xy\"}\n");
+  Write("d", "\xef\xbb\xbf");
+  for (const std::string& tokenizer : {std::string(), kHeadersModel}) {
+    options_.tokenizer = tokenizer;
+    const auto data = Open();
+    ASSERT_TRUE(data.ok()) << data.status();
+    ASSERT_EQ((*data)->summary().num_samples, 3);
+    EXPECT_EQ((*data)->summary().num_bad, 1);
+    for (int64_t i = 0; i < 3; ++i) {
+      const auto sample = (*data)->Read(i);
+      ASSERT_TRUE(sample.ok()) << sample.status();
+      EXPECT_EQ((*OpenTokenizer(tokenizer))->Decode(sample->tokens).value(),
+                "xy");
+    }
+  }
+}
+
+TEST_F(TextDatasetTest, CompressedTextIsReadInAnyOrder) {
+  std::string lines;
+  for (int i = 0; i < 50; ++i) {
+    absl::StrAppend(&lines, i % 7 == 3 ? "\n" : "", "{\"text\": \"row ", i,
+                    "\"}\n");
+  }
+  Write("a.jsonl.gz", Gzip(lines));
+  Write("b.jsonl.zst", Zstd(lines));
+  Write("c.json.gz", Gzip("[{\"text\": \"row 0\"}, {\"text\": \"row 1\"}]"));
+  Write("d.txt.zst", Zstd("prose that is longer than twenty tokens"));
+  Write("e.txt", "plain");
+  options_.max_length = 20;
+  options_.on_too_long = OnTooLong::kTruncate;
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  ASSERT_EQ((*data)->summary().num_samples, 104);
+  EXPECT_EQ((*data)->summary().num_bad, 0);
+  EXPECT_EQ((*data)->summary().num_truncated, 1);
+  const auto text = [&](int64_t document) {
+    const auto sample = (*data)->Read(document);
+    EXPECT_TRUE(sample.ok()) << sample.status();
+    EXPECT_EQ(static_cast<int64_t>(sample->tokens.size()),
+              (*data)->Length(document));
+    return ByteTokenizer()->Decode(sample->tokens).value();
+  };
+  for (int i = 49; i >= 0; --i) {
+    EXPECT_EQ(text(i), absl::StrCat("row ", i));
+    EXPECT_EQ(text(50 + i), absl::StrCat("row ", i));
+  }
+  EXPECT_EQ(text(101), "row 1");
+  EXPECT_EQ(text(102), "prose that is longer");
+  EXPECT_EQ((*data)->Name(102), Path("d.txt.zst"));
+  // What is unpacked stays; what is not has to be what was indexed.
+  const auto packed = Open();
+  Write("a.jsonl.gz", Gzip("{\"text\": \"ROW 0\"}\n{\"text\": \"row 1\"}\n"));
+  EXPECT_EQ(text(3), "row 3");
+  EXPECT_EQ((*packed)->Read(0).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE((*packed)->Read(1).ok());
+  EXPECT_EQ((*packed)->Read(3).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// The start deadline follows the reports, and Ctrl-C is seen by them.
+TEST_F(TextDatasetTest, IndexingIsReportedAndCanBeEndedWithinAFile) {
+  std::string lines;
+  for (int i = 0; i < 40'000; ++i) {
+    absl::StrAppend(&lines, "{\"text\": \"", std::string(90, 'x'), "\"}\n");
+  }
+  Write("plain.jsonl", lines);
+  Write("packed.jsonl.gz", Gzip(lines));
+  for (const char* const name : {"plain.jsonl", "packed.jsonl.gz"}) {
+    int num_reports = 0;
+    options_.source = absl::StrCat("text:", Path(name));
+    options_.progress = [&](const IndexProgress&) {
+      return ++num_reports < 3 ? absl::OkStatus()
+                               : absl::CancelledError("enough");
+    };
+    EXPECT_TRUE(absl::IsCancelled(Open().status())) << name;
+    EXPECT_EQ(num_reports, 3) << name;
+  }
+}
+
+TEST_F(TextDatasetTest, RecordsOfAListAreDocuments) {
+  Write("a.json",
+        "[\n  {\"text\": \"ab\"},\n  {\"txt\": 1},\n"
+        "  {\"text\": \"cd\"}\n]\n");
+  Write("package.json", "{\"name\": \"x\"}");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_samples, 3);
+  EXPECT_EQ((*data)->summary().num_bad, 1);
+  EXPECT_EQ((*data)->Name(1), absl::StrCat(Path("a.json"), ":3"));
+  EXPECT_THAT((*data)->Read(1)->tokens, ElementsAre('c', 'd', kEndToken));
+  EXPECT_EQ((*data)->Length(2), 14);
+}
+
+TEST_F(TextDatasetTest, ANulMakesItsLineBadAndNoOther) {
+  Write("d.jsonl", std::string("{\"text\": \"a\"}\0{\"text\": \"b\"}\n"
+                               "{\"text\": \"cd\"}\n",
+                               43));
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_samples, 1);
+  EXPECT_EQ((*data)->summary().num_bad, 1);
+  EXPECT_THAT((*data)->Read(0)->tokens, ElementsAre('c', 'd', kEndToken));
+  options_.on_bad_sample = OnBadSample::kFail;
+  EXPECT_THAT(OpenError(), HasSubstr("d.jsonl:1: a NUL at byte 14"));
+}
+
+TEST_F(TextDatasetTest, AListThatIsCutOffIsBadAfterItsRecords) {
+  options_.on_bad_sample = OnBadSample::kFail;
+  Write("a.json", "[{\"text\": \"ab\"}, {\"text\"");
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("2 bad samples"),
+                    HasSubstr("a.json:2: cut off: the record ends"),
+                    HasSubstr("a.json: cut off: the list of records is not "
+                              "closed at the end of the file, byte 24")));
 }
 
 TEST_F(TextDatasetTest, JsonLinesAreDocumentsOfTheirOwn) {
@@ -181,8 +340,9 @@ TEST_F(TextDatasetTest, JsonLinesAreDocumentsOfTheirOwn) {
   EXPECT_THAT((*data)->Read(1)->tokens, ElementsAre(0xc3, 0xa9, kEndToken));
   EXPECT_EQ((*data)->Name(1), absl::StrCat(Path("d.jsonl"), ":5"));
   options_.on_bad_sample = OnBadSample::kFail;
-  EXPECT_THAT(OpenError(), AllOf(HasSubstr("d.jsonl:3: line is not JSON"),
-                                 HasSubstr("d.jsonl:4: empty")));
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("d.jsonl:3: not JSON: `n` at byte 1"),
+                    HasSubstr("d.jsonl:4: empty")));
 }
 
 TEST_F(TextDatasetTest, LongJsonTextIsTruncatedToo) {
@@ -318,24 +478,95 @@ TEST_F(TextDatasetTest, WrongSourcesAreRefused) {
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(TextDatasetTest, FileChangedSinceIndexingIsDataLossWithItsName) {
+TEST_F(TextDatasetTest, BytesThatChangedSinceIndexingAreDataLossByName) {
   Write("a", "before");
   Write("b", "stays");
   Write("c", "vanishes");
+  Write("d", "is cut");
   const auto data = Open();
   ASSERT_TRUE(data.ok());
-  std::filesystem::last_write_time(
-      Path("a"),
-      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  Write("a", "beford");
   std::filesystem::remove(Path("c"));
+  Write("d", "is");
   EXPECT_EQ((*data)->Read(0).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT((*data)->Read(0).status().ToString(),
-              AllOf(HasSubstr(Path("a")), HasSubstr("was written")));
+              HasSubstr(Path("a") + " changed since it was indexed"));
   EXPECT_TRUE((*data)->Read(1).ok());
   EXPECT_EQ((*data)->Read(2).status().code(), absl::StatusCode::kDataLoss);
-  Write("a", "longer than before");
-  EXPECT_THAT((*data)->Read(0).status().ToString(),
-              HasSubstr("from 6 to 18 bytes"));
+  EXPECT_THAT(
+      (*data)->Read(3).status().ToString(),
+      AllOf(HasSubstr(Path("d") + " was cut"), HasSubstr("from 6 to 2 bytes")));
+}
+
+void Touch(const std::string& path) {
+  std::filesystem::last_write_time(
+      path,
+      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+}
+
+TEST_F(TextDatasetTest, TouchedAndGrownFilesAreReadOn) {
+  Write("a", "touched");
+  Write("b.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}");
+  Write("c", "grows");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok());
+  const std::vector<int32_t> two = (*data)->Read(2)->tokens;
+  Touch(Path("a"));
+  std::ofstream(Path("b.jsonl"), std::ios::app) << "\n{\"text\": \"three\"}\n";
+  std::ofstream(Path("c"), std::ios::app) << " longer";
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE((*data)->Read(i).ok()) << (*data)->Read(i).status();
+  }
+  EXPECT_EQ((*data)->Read(2)->tokens, two);
+  EXPECT_EQ((*data)->Read(3)->tokens.size(), 6u);
+  // A job that starts now sees what is there now.
+  EXPECT_EQ((*Open())->summary().num_samples, 5);
+}
+
+TEST_F(TextDatasetTest, ALineThatChangedIsNamedAndTheOthersAreReadOn) {
+  Write("d.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  const auto data = Open();
+  ASSERT_TRUE(data.ok());
+  Write("d.jsonl", "{\"text\": \"one\"}\n{\"text\": \"TWO\"}\n");
+  EXPECT_TRUE((*data)->Read(0).ok());
+  EXPECT_EQ((*data)->Read(1).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT((*data)->Read(1).status().ToString(),
+              HasSubstr(Path("d.jsonl") + ":2 changed since"));
+}
+
+TEST_F(TextDatasetTest, OneIndexServesEveryLengthAndRule) {
+  Write("a", "abc");
+  Write("b.jsonl", R"({"prompt": "abc", "completion": "defg"})");
+  Write("c", "");
+  const auto first = Open();
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ((*first)->TrainedTokens(1), 5);
+  options_.progress = [](const IndexProgress&) {
+    return absl::InternalError("it is indexed again");
+  };
+  options_.on_too_long = OnTooLong::kTruncate;
+  for (int64_t length = 1; length <= 8; ++length) {
+    options_.max_length = length;
+    const auto data = Open();
+    ASSERT_TRUE(data.ok()) << data.status();
+    for (int64_t i = 0; i < 2; ++i) {
+      const SampleTokens sample = *(*data)->Read(i);
+      EXPECT_EQ(static_cast<int64_t>(sample.tokens.size()), (*data)->Length(i));
+      EXPECT_EQ(std::count_if(sample.targets.begin(), sample.targets.end(),
+                              [](int32_t t) { return t != kIgnoredTarget; }),
+                (*data)->TrainedTokens(i))
+          << length;
+    }
+    EXPECT_NE((*data)->summary().content_key, (*first)->summary().content_key);
+  }
+  options_.max_length = 5;
+  options_.on_too_long = OnTooLong::kSkip;
+  EXPECT_EQ((*Open())->summary().num_too_long, 1);
+  options_.on_too_long = OnTooLong::kFail;
+  EXPECT_THAT(OpenError(), HasSubstr("b.jsonl:1: 8 tokens"));
+  options_.on_bad_sample = OnBadSample::kFail;
+  EXPECT_THAT(OpenError(), HasSubstr("c: empty"));
+  EXPECT_THAT(IndexFiles(cache_.path()), SizeIs(1));
 }
 
 TEST_F(TextDatasetTest, DocumentsOutsideTheIndexAreRefused) {
@@ -383,7 +614,7 @@ TEST_F(TextDatasetTest, IndexIsKeptBesideTheDataAndIsNoDocument) {
   EXPECT_THAT(IndexFiles(folder_.path()), SizeIs(1));
 }
 
-TEST_F(TextDatasetTest, IndexGoesToTheHomeCacheWhereDataCannotBeWritten) {
+TEST_F(TextDatasetTest, IndexGoesToTheHomeCacheWhereTheFolderIsNotTheUsersOwn) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   options_.cache_dir.clear();
   Write("a", "x");
@@ -391,7 +622,7 @@ TEST_F(TextDatasetTest, IndexGoesToTheHomeCacheWhereDataCannotBeWritten) {
   const std::string kept = before == nullptr ? "" : before;
   setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
   ASSERT_EQ(chmod(cache_.path().c_str(), 0777), 0);
-  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);  // writable all the same
   ASSERT_EQ(seteuid(65534), 0);
   const auto data = Open();
   EXPECT_EQ(seteuid(0), 0);
@@ -402,7 +633,7 @@ TEST_F(TextDatasetTest, IndexGoesToTheHomeCacheWhereDataCannotBeWritten) {
   }
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(IndexFiles(folder_.path()), IsEmpty());
-  EXPECT_THAT(IndexFiles(cache_.path() + "/evenstep"), SizeIs(1));
+  EXPECT_THAT(IndexFiles(cache_.path() + "/evenstep/index"), SizeIs(1));
 }
 
 TEST_F(TextDatasetTest, DataStillOpensWhereNoIndexCanBeKept) {
@@ -438,7 +669,7 @@ TEST_F(TextDatasetTest, DamagedIndexIsMadeAgain) {
                                       sound + "x",
                                       std::string(5000, '\xff')};
   std::string flipped = sound;
-  flipped[110] ^= 4;
+  flipped[100] ^= 4;
   damages.push_back(flipped);
   for (const std::string& damage : damages) {
     std::ofstream(path, std::ios::binary) << damage;

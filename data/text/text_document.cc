@@ -8,17 +8,20 @@
 namespace evenstep::data {
 
 absl::StatusOr<DocumentSize> MeasureDocument(const TextDocument& document,
-                                             const Tokenizer& tokenizer,
-                                             int64_t max_length) {
+                                             const Tokenizer& tokenizer) {
   DocumentSize size;
+  std::vector<int64_t>& runs = size.trained_runs;
   for (const TextPart& part : document) {
     EVENSTEP_ASSIGN_OR_RETURN(int64_t added, tokenizer.Count(part.text));
     if (part.ends) ++added;
     const int64_t begin = std::max<int64_t>(size.num_tokens, 1);
-    size.num_tokens += added;
-    const int64_t end = std::min(size.num_tokens, max_length);
-    if (part.loss == Loss::kTrained && end > begin) {
-      size.num_trained += end - begin;
+    const int64_t end = size.num_tokens += added;
+    if (part.loss != Loss::kTrained || end <= begin) continue;
+    size.num_trained += end - begin;
+    if (!runs.empty() && runs.back() == begin) {
+      runs.back() = end;
+    } else {
+      runs.insert(runs.end(), {begin, end});
     }
   }
   return size;

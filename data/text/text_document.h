@@ -27,14 +27,15 @@ struct TextPart {
 using TextDocument = std::vector<TextPart>;
 
 struct DocumentSize {
-  int64_t num_tokens = 0;  // of the whole document
-  // Of its first `max_length` tokens, those that have a loss: all tokens of
-  // trained parts but the document's first.
+  int64_t num_tokens = 0;
+  // Those that have a loss: all tokens of trained parts but the document's
+  // first.
   int64_t num_trained = 0;
+  // Begin and end of each run of them, ascending.
+  std::vector<int64_t> trained_runs;
 };
 absl::StatusOr<DocumentSize> MeasureDocument(const TextDocument& document,
-                                             const Tokenizer& tokenizer,
-                                             int64_t max_length);
+                                             const Tokenizer& tokenizer);
 
 // The first `max_length` tokens.
 absl::StatusOr<SampleTokens> EncodeDocument(const TextDocument& document,

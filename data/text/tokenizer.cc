@@ -1,10 +1,16 @@
 #include "data/text/tokenizer.h"
 
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/fnv1a.h"
+#include "base/foreign_file.h"
 #include "base/status_macros.h"
 #include "data/dataset.h"
 #include "data/text/sentencepiece_model.h"
@@ -83,20 +89,58 @@ class SentencePieces : public Tokenizer {
   const uint64_t key_;
 };
 
+// What is often given in the place of a model, by name.
+absl::Status CheckFirstBytes(const std::string& path, absl::string_view bytes) {
+  std::string what = DescribeForeignFile(bytes.substr(0, kForeignFileBytes));
+  if (bytes.empty()) what = "empty";
+  if (absl::StartsWith(bytes, "{")) {
+    what =
+        "JSON, as Hugging Face's tokenizer.json is; take the tokenizer.model "
+        "that is beside it";
+  }
+  if (what.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "tokenizer ", path, " is no SentencePiece model: it is ", what));
+}
+
 }  // namespace
+
+absl::Status LookForTokenizer(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return absl::NotFoundError(
+        absl::StrCat("tokenizer ", path, ": there is no such file"));
+  }
+  if (status.type() == std::filesystem::file_type::directory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer ", path,
+                     ": a folder, where a SentencePiece model is wanted"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return ErrnoStatus(errno, "cannot open tokenizer", path);
+  std::string bytes(kForeignFileBytes, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(in.gcount()));
+  return CheckFirstBytes(path, bytes);
+}
 
 std::unique_ptr<Tokenizer> ByteTokenizer() { return std::make_unique<Bytes>(); }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
     const std::string& path) {
   if (path.empty()) return ByteTokenizer();
+  EVENSTEP_RETURN_IF_ERROR(LookForTokenizer(path));
   EVENSTEP_ASSIGN_OR_RETURN(const std::string bytes,
                             ReadWholeFile(path, kMaxModelBytes));
   auto loaded = SentencePieceModel::Load(bytes);
   if (absl::IsInvalidArgument(loaded.status())) {
+    // Its parser names a line of its own code.
+    const bool is_parser = absl::StrContains(loaded.status().message(), ".cc(");
     return absl::InvalidArgumentError(absl::StrCat(
-        "tokenizer ", path,
-        " is no SentencePiece model: ", loaded.status().message()));
+        "tokenizer ", path, " is no SentencePiece model: ",
+        is_parser ? "its bytes are cut short, damaged, or of something else"
+                  : loaded.status().message()));
   }
   if (!loaded.ok()) return loaded.status();
   std::unique_ptr<SentencePieceModel> model = *std::move(loaded);

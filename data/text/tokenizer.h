@@ -39,6 +39,11 @@ class Tokenizer {
 
 std::unique_ptr<Tokenizer> ByteTokenizer();
 
+// Whether there is a file of `path` that may be a SentencePiece model, by its
+// first bytes. NOT_FOUND; INVALID_ARGUMENT: it is a folder or, by name,
+// something else.
+absl::Status LookForTokenizer(const std::string& path);
+
 // `path` is a SentencePiece model; empty: bytes. NOT_FOUND; INVALID_ARGUMENT:
 // no sound model, or one without an end piece.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(

@@ -83,7 +83,7 @@ class Demo:
         data = summary["data"]
         self.say(f"data: {data['num_samples']} documents, longest "
                  f"{data['longest']} tokens; skipped {data['num_too_long']} "
-                 f"too long, {data['num_bad']} empty or unreadable")
+                 f"too long, {data['num_bad']} bad")
         return data
 
     def run(self, policy, samples, repeat, arguments):

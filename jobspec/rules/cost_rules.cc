@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "jobspec/profile.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/validate.h"
 
 namespace evenstep::jobspec {
@@ -35,7 +37,7 @@ Found ProfileRules(const JobSpec& spec) {
   return RuleBreak{"profile.model", std::string(same.message())};
 }
 
-Found CollectiveRules(
+Found DegreeRules(
     const char* key,
     const std::vector<planner::TimeModel::CollectiveCost>& costs) {
   int previous = 0;
@@ -46,44 +48,28 @@ Found CollectiveRules(
                             "; degrees ascend from 1 to ", planner::kMaxRanks)};
     }
     previous = entry.degree;
-    Found range =
-        InRange(key, entry.ns_per_token, 0.0, planner::kMaxLinearNsPerToken);
-    if (range.has_value()) return range;
   }
   return std::nullopt;
+}
+
+// "spatial.linear_ns_per_token" is spatial_linear_ns_per_token of a job, and
+// "gather of degree 2" is gather.
+std::string KeyOf(const std::string& cost) {
+  return absl::StrReplaceAll(cost.substr(0, cost.find(' ')), {{".", "_"}});
 }
 
 }  // namespace
 
 std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
-  const int64_t most = planner::kMaxFixedNs;
-  Found ranges = FirstOf({
-      InRange<int64_t>("micro_batch_fixed_ns", costs.micro_batch_fixed_ns, 0,
-                       most),
-      InRange("linear_ns_per_token", costs.linear_ns_per_token, 0.0,
-              planner::kMaxLinearNsPerToken),
-      InRange("quadratic_ns_per_token2", costs.quadratic_ns_per_token2, 0.0,
-              planner::kMaxQuadraticNsPerToken2),
-      InRange<int64_t>("collective_latency_ns", costs.collective_latency_ns, 0,
-                       most),
-      InRange<int64_t>("step_fixed_ns", costs.step_fixed_ns, 0, most),
-      InRange("head_ns_per_token", costs.head_ns_per_token, 0.0,
-              planner::kMaxLinearNsPerToken),
-      InRange("spatial_linear_ns_per_token", costs.spatial.linear_ns_per_token,
-              0.0, planner::kMaxLinearNsPerToken),
-      InRange("spatial_quadratic_ns_per_token2",
-              costs.spatial.quadratic_ns_per_token2, 0.0,
-              planner::kMaxQuadraticNsPerToken2),
-      InRange("temporal_linear_ns_per_token",
-              costs.temporal.linear_ns_per_token, 0.0,
-              planner::kMaxLinearNsPerToken),
-      InRange("temporal_quadratic_ns_per_token2",
-              costs.temporal.quadratic_ns_per_token2, 0.0,
-              planner::kMaxQuadraticNsPerToken2),
-  });
-  if (ranges.has_value()) return ranges;
-  return FirstOf({CollectiveRules("collective", costs.collective),
-                  CollectiveRules("gather", costs.gather)});
+  Found found = FirstOf({DegreeRules("collective", costs.collective),
+                         DegreeRules("gather", costs.gather)});
+  if (found.has_value()) return found;
+  planner::VisitCosts(
+      costs, [&found](const auto& name, auto cost, auto highest) {
+        if (found.has_value()) return;
+        found = InRange<decltype(cost)>(KeyOf(name), cost, 0, highest);
+      });
+  return found;
 }
 
 Found CostRules(const JobSpec& spec) {

@@ -14,17 +14,45 @@ namespace {
 
 constexpr absl::string_view kLatents = "latents:";
 
+// What is made up is all in the source's own text: no file is looked for.
+Found LawRule(absl::string_view key, const data::SourceKind& kind,
+              absl::string_view source) {
+  const absl::string_view rest = source.substr(kind.prefix.size());
+  if (kind.is_path(rest)) return std::nullopt;
+  const absl::Status sound = kind.look(rest);
+  if (sound.ok()) return std::nullopt;
+  return RuleBreak{std::string(key), std::string(sound.message())};
+}
+
+// Data whose ids are those of its files may have any; only reading shows.
+Found VocabRule(const DataSpec& data, const ModelSpec& model) {
+  if (model.vocab >= data::kByteVocab) return std::nullopt;
+  const bool is_bytes =
+      (absl::StartsWith(data.source, "text:") && data.tokenizer.empty()) ||
+      absl::StartsWith(data.source, "synthetic:");
+  if (!is_bytes) return std::nullopt;
+  return RuleBreak{"model.vocab",
+                   absl::StrCat(model.vocab, " is below ", data::kByteVocab,
+                                ": the tokens of ", data.source,
+                                " are bytes, 0 to 255, and an end token")};
+}
+
 Found SourceRule(absl::string_view key, const std::string& source,
                  const ModelSpec& model) {
   Found text = TextRule(key, source, kMaxSourceBytes);
   if (text.has_value()) return text;
-  if (data::FindSourceKind(source) == nullptr) {
+  const data::SourceKind* const kind = data::FindSourceKind(source);
+  if (kind == nullptr) {
     return RuleBreak{
         std::string(key),
-        absl::StrCat("'", source, "' is none of ", data::SourceForms())};
+        absl::StrCat(
+            "'", source, "' is none of ", data::SourceForms(),
+            source.find(':') == std::string::npos
+                ? absl::StrCat("; files of text are 'text:", source, "'")
+                : std::string())};
   }
   if (absl::StartsWith(source, kLatents) == model.is_video()) {
-    return std::nullopt;
+    return LawRule(key, *kind, source);
   }
   return RuleBreak{
       std::string(key),
@@ -48,7 +76,7 @@ Found TokenizerRule(const DataSpec& data) {
 Found DataRules(const JobSpec& spec) {
   Found found =
       FirstOf({SourceRule("data.source", spec.data.source, spec.model),
-               TokenizerRule(spec.data)});
+               TokenizerRule(spec.data), VocabRule(spec.data, spec.model)});
   if (found.has_value()) return found;
   if (spec.model.is_video()) {
     return InRange("data.given_frames", spec.data.given_frames, 0.0, 1.0);
@@ -67,8 +95,9 @@ Found EvaluationRules(const JobSpec& spec) {
   if (ranges.has_value()) return ranges;
   if (!(evaluation.share >= 0 && evaluation.share < 1)) {
     return RuleBreak{"evaluation.share",
-                     absl::StrCat(FormatValue(evaluation.share),
-                                  " is not from 0 to below 1")};
+                     absl::StrCat(evaluation.share,
+                                  " is not from 0 to below 1; it is a share, "
+                                  "not percent")};
   }
   if (!evaluation.enabled()) {
     if (evaluation.every == 0 && evaluation.samples == 0) return std::nullopt;

@@ -15,7 +15,7 @@ constexpr int kMaxWidth = 1 << 20;
 constexpr int kMaxMlpWidth = 1 << 22;
 constexpr double kMaxRopeTheta = 1e12;
 constexpr double kMinNormEpsilon = 1e-20;
-constexpr int kMinVocab = 257;  // bytes and an end token
+constexpr int kMinVocab = 2;  // what the data needs is a rule of the data
 constexpr int kMaxVocab = 1 << 24;
 constexpr int kMaxChannels = 1 << 12;
 

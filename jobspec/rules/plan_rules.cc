@@ -13,6 +13,18 @@ namespace {
 
 constexpr int kMaxLookAhead = 64;
 
+// What a plan takes at most (proto/evenstep/v1/plan.proto): a micro-batch of
+// its own for each sample, every number at its longest; then the costs. Held
+// against the real messages by wire/step_plan_test.cc.
+constexpr int64_t kPlanBytesPerSample = 64;
+constexpr int64_t kPlanBytesPerClip = 88;
+constexpr int64_t kPlanBytesPerRank = 8;
+constexpr int64_t kPlanBytes = 64 << 10;
+// Of a message between coordinator and agents (rpc/transport.h).
+constexpr int64_t kMaxPlanBytes = 16 << 20;
+// About 250 MB of lengths, and as much of plans.
+constexpr int64_t kMaxSamplesAhead = 1 << 21;
+
 // Aligned blocks need their own groups alone, which are always open.
 Found BlockRules(const JobSpec& spec) {
   if (spec.blocks == planner::BlockShape::kAligned) return std::nullopt;
@@ -67,7 +79,38 @@ Found RecomputeRule(const JobSpec& spec) {
                    " where the plan chooses what is recomputed")};
 }
 
+// The plan of a step travels in one message, and so do a rank's lengths.
+Found PlanSizeRule(const JobSpec& spec) {
+  const int64_t bytes = MostPlanBytes(spec);
+  if (bytes <= kMaxPlanBytes) return std::nullopt;
+  return RuleBreak{"batch.samples",
+                   absl::StrCat("the plan of ", spec.batch_samples,
+                                " samples on ", spec.ranks, " ranks can take ",
+                                bytes, " bytes, and a message has at most ",
+                                kMaxPlanBytes, "; use fewer samples a step")};
+}
+
+// The coordinator holds the lengths and plans of the steps that are ahead.
+Found StepsAheadRule(const JobSpec& spec) {
+  const int64_t held = spec.batch_samples * (spec.look_ahead + 1);
+  if (held <= kMaxSamplesAhead) return std::nullopt;
+  return RuleBreak{
+      "batch.samples",
+      absl::StrCat(spec.batch_samples, " samples of ", spec.look_ahead + 1,
+                   " steps (look_ahead and the one that runs) are ", held,
+                   "; at most ", kMaxSamplesAhead,
+                   " are held: use fewer samples a step or a smaller "
+                   "look_ahead")};
+}
+
 }  // namespace
+
+int64_t MostPlanBytes(const JobSpec& spec) {
+  const int64_t per_sample =
+      spec.model.is_video() ? kPlanBytesPerClip : kPlanBytesPerSample;
+  return spec.batch_samples * per_sample + spec.ranks * kPlanBytesPerRank +
+         kPlanBytes;
+}
 
 Found BatchRules(const JobSpec& spec) {
   Found ranges = FirstOf({
@@ -102,7 +145,8 @@ Found RankRules(const JobSpec& spec) {
               spec.model.is_video() ? spec.model.layers / 2 : 0),
   });
   if (ranges.has_value()) return ranges;
-  return FirstOf({BlockRules(spec), RecomputeRule(spec)});
+  return FirstOf({BlockRules(spec), RecomputeRule(spec), PlanSizeRule(spec),
+                  StepsAheadRule(spec)});
 }
 
 }  // namespace evenstep::jobspec

@@ -54,7 +54,22 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
       {[](JobSpec& s) { s.model.width = 12; }, "rotary positions"},
       {[](JobSpec& s) { s.model.kv_heads = 3; }, "3 does not divide 4"},
       {[](JobSpec& s) { s.model.kv_heads = 0; }, "model.kv_heads: 0"},
-      {[](JobSpec& s) { s.model.vocab = 256; }, "model.vocab: 256"},
+      {[](JobSpec& s) { s.model.vocab = 256; },
+       "model.vocab: 256 is below 257: the tokens of text:/data are bytes"},
+      {[](JobSpec& s) {
+         s.model.vocab = 256;
+         s.data.source = "synthetic:wikipedia";
+       },
+       "model.vocab: 256 is below 257"},
+      {[](JobSpec& s) { s.model.vocab = 1; }, "model.vocab: 1 is not in 2"},
+      {[](JobSpec& s) { s.data.source = "synthetic:lognormal(5)"; },
+       "data.source: law 'lognormal(5)': sigma is from 0 to 10"},
+      {[](JobSpec& s) { s.data.source = "synthetic:wikipedia;dokuments=3"; },
+       "data.source: synthetic:wikipedia;dokuments=3: unknown key 'dokuments'"},
+      {[](JobSpec& s) { s.evaluation.source = "synthetic:long;documents=0"; },
+       "evaluation.source: synthetic:long;documents=0: 0 documents"},
+      {[](JobSpec& s) { s.data.source = "/data/notes"; },
+       "files of text are 'text:/data/notes'"},
       {[](JobSpec& s) { s.model.name = std::string(129, 'a'); },
        "model.name: 129 bytes"},
       {[](JobSpec& s) {
@@ -97,6 +112,14 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
          s.data.max_length = 1 << 20;
        },
        "1099511627776 tokens a step"},
+      {[](JobSpec& s) { s.batch_samples = 300000; },
+       "batch.samples: the plan of 300000 samples on"},
+      {[](JobSpec& s) {
+         s.batch_samples = 100000;
+         s.look_ahead = 63;
+       },
+       "100000 samples of 64 steps (look_ahead and the one that runs) are "
+       "6400000; at most 2097152"},
       {[](JobSpec& s) { s.steps = 0; }, "steps: 0"},
       {[](JobSpec& s) { s.optimizer.lr = 0; }, "optimizer.lr: 0 is not above"},
       {[](JobSpec& s) { s.optimizer.lr = kNan; }, "optimizer.lr: nan"},
@@ -153,8 +176,19 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
   }
 }
 
+// What ids the files have, only reading them shows.
+TEST(RulesTest, DataWithIdsOfItsOwnMayHaveASmallVocabulary) {
+  JobSpec spec = Good();
+  spec.model.vocab = 30;
+  spec.data.source = "megatron:/data/proteins";
+  EXPECT_TRUE(ValidateJobSpec(spec).ok()) << ValidateJobSpec(spec);
+  spec.data.source = "text:/data";
+  spec.data.tokenizer = "/data/m.model";
+  EXPECT_TRUE(ValidateJobSpec(spec).ok()) << ValidateJobSpec(spec);
+}
+
 TEST(RulesTest, JobThatFitsNowhereIsRefusedWithTheNumbers) {
-  // Cases 3: 10 tokens a rank, 2 ranks: 21 is refused, 20 is not.
+  // 10 tokens a rank, 2 ranks: 21 is refused, 20 is not.
   JobSpec spec = Good();
   spec.ranks = 2;
   spec.memory.tokens_per_rank = 10;

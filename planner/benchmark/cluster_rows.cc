@@ -91,7 +91,7 @@ absl::Status PlanUnderModel(benchmark::State& state, const std::string& name,
     request->time = costs->time;
     request->memory = costs->memory;
     if (costs->model.is_video()) {
-      const absl::Status drawn = DrawClips(kFirstSeed + i, *request);
+      absl::Status drawn = DrawClips(kFirstSeed + i, *request);
       if (!drawn.ok()) return drawn;
     }
     auto measured = Measure(MakePlan, *request, 3);

@@ -242,7 +242,7 @@ class CostFile {
       keys.push_back(std::move(key));
     }
     EVENSTEP_RETURN_IF_ERROR(reader_.ReadMap(node, "memory.", keys));
-    const absl::Status status = DeriveMemory(device, &memory);
+    absl::Status status = DeriveMemory(device, &memory);
     if (status.ok()) return status;
     return reader_.Error(node.line, absl::StrCat("memory: ", status.message()));
   }
@@ -271,7 +271,7 @@ class CostFile {
     request.memory = costs_.memory;
     request.cluster.ranks_per_node = {1};
     request.samples = {{0, 1, 1, 1, 1, 1}};
-    const absl::Status status = ValidateRequest(request);
+    absl::Status status = ValidateRequest(request);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(
         absl::StrCat(name_, ": ", status.message()));

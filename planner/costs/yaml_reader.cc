@@ -13,7 +13,7 @@ absl::Status YamlReader::ReadScalar(
   if (entry.value.kind != YamlNode::Kind::kScalar) {
     return Error(entry.line, absl::StrCat(entry.key, ": expected one value"));
   }
-  const absl::Status status = parse(entry.value.scalar);
+  absl::Status status = parse(entry.value.scalar);
   if (status.ok()) return status;
   return Error(entry.line, absl::StrCat(entry.key, ": ", status.message()));
 }

@@ -47,7 +47,9 @@ class YamlReader {
                       std::function<absl::Status(const YamlNode&)> read,
                       Presence presence = Presence::kRequired) {
     return {std::move(key), presence,
-            [read](const YamlEntry& entry) { return read(entry.value); }};
+            [read = std::move(read)](const YamlEntry& entry) {
+              return read(entry.value);
+            }};
   }
 
   // Reads in the order of `keys`. `path` stands before names in errors.

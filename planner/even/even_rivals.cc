@@ -1,6 +1,7 @@
 #include "planner/even/even_rivals.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "planner/costs/degrees.h"
@@ -57,14 +58,27 @@ int64_t OneDegreeBoundNs(const PolicyInput& input) {
          input.request.time.step_fixed_ns;
 }
 
-// Of a policy that keeps one degree: at every other than the row itself takes.
+// At which the run's longest sample can run in some mode of recompute.
+std::set<int> DegreesOfTheRun(const PlanRequest& request) {
+  std::set<int> degrees;
+  PlanRequest of_mode = request;
+  for (const LayerCounts& mode : RecomputeModes(request)) {
+    of_mode.options.recompute_layers = mode;
+    for (int degree : StaticDegrees(of_mode)) degrees.insert(degree);
+  }
+  return degrees;
+}
+
+// Of a policy that keeps one degree: at every degree but the one that the row
+// itself takes. Where the row chooses a mode too, it takes one in each.
 void OfferOtherDegrees(const PolicyInput& input, const PolicyRow& row,
                        Contest& contest) {
+  const bool one_mode = input.table.num_modes() == 1;
   const auto own = StaticDegree(input.request);
-  if (!own.ok()) return;
+  if (one_mode && !own.ok()) return;
   PlanRequest request = input.request;
-  for (int degree : StaticDegrees(input.request)) {
-    if (degree == *own) continue;
+  for (int degree : DegreesOfTheRun(input.request)) {
+    if (one_mode && degree == *own) continue;
     request.options.static_degree = degree;
     auto placements =
         row.place({request, input.costs, input.table, input.bound});
@@ -165,7 +179,9 @@ void OfferRivals(const PolicyInput& input, Contest& contest) {
     // to refuse this step.
     auto placements = row.place(input);
     if (placements.ok()) contest.Offer(*std::move(placements));
-    if (one_mode && KeepsOneDegree(row.policy)) {
+    // With several modes the tuned row alone chooses among them.
+    if (one_mode ? KeepsOneDegree(row.policy)
+                 : row.policy == Policy::kBucketTuned) {
       OfferOtherDegrees(input, row, contest);
     }
   }

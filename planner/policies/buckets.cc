@@ -31,6 +31,7 @@ std::vector<Bucket> DivideByShape(const PlanRequest& request) {
     bucket.samples.push_back(static_cast<int>(i));
   }
   std::vector<Bucket> buckets;
+  buckets.reserve(by_shape.size());
   for (auto& [shape, bucket] : by_shape) buckets.push_back(std::move(bucket));
   return buckets;
 }

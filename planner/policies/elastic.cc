@@ -143,6 +143,7 @@ class Drawing {
 std::vector<Stock> ToStocks(std::vector<Bucket> buckets,
                             const std::vector<BucketShape>& shapes) {
   std::vector<Stock> stocks;
+  stocks.reserve(buckets.size());
   for (size_t k = 0; k < buckets.size(); ++k) {
     stocks.push_back({shapes[k], std::move(buckets[k].samples)});
   }
@@ -157,6 +158,7 @@ std::vector<Stock> OwnShapes(const PlanRequest& pool, const CostModel& costs) {
     modes = {LeastModeThatHolds(pool, buckets)};
   }
   std::vector<BucketShape> shapes;
+  shapes.reserve(buckets.size());
   for (const Bucket& bucket : buckets) {
     shapes.push_back(BestShape(pool, costs, bucket, modes, kMaxSamples));
   }

@@ -131,6 +131,7 @@ std::vector<Placement> PlaceKarmarkarKarp(const PolicyInput& input,
   if (level < 0) return {};
   const int degree = table.degree(level);
   std::vector<int> items;
+  items.reserve(table.num_samples());
   for (int item = 0; item < table.num_samples(); ++item) items.push_back(item);
   work_left -= int64_t{table.num_samples()} *
                (1 + input.request.cluster.num_ranks() / degree / 8);

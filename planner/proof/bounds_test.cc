@@ -107,6 +107,18 @@ TEST(BoundsTest, NamesTheLongestSampleWhereItDecides) {
   EXPECT_EQ(bound.step_ns, 100'000'000);
 }
 
+// Two ranks would take half the time, but they gather more than they hold.
+TEST(BoundsTest, ADegreeThatMemoryForbidsDoesNotShortenTheLongest) {
+  PlanRequest request = testing::SimpleRequest(2, 0, {90});
+  request.model.sp_modes = {SpMode::kKvGather};
+  request.memory.activation_bytes = 90;
+  request.memory.layer_bytes_per_token = 1;
+  request.memory.gathered_bytes_per_token = 100;
+  const LowerBound bound = BoundOf(request);
+  EXPECT_EQ(bound.kind, BoundKind::kLongest);
+  EXPECT_EQ(bound.step_ns, 90'000'000);
+}
+
 TEST(BoundsTest, NamesMemoryWhereMicroBatchesAreForced) {
   // Three samples of 6 under a cap of 10 on two ranks: 18 tokens are two
   // places, but 22 tokens would be three, so one rank runs two.

@@ -1,9 +1,9 @@
-// CheckPlan: a second opinion on every plan before it is sent. It shares no
-// code with the policies, the evaluation or the bounds: the rules and formulas
-// of 10-planning are stated here and in checker_formulas.h once more, from the
-// request alone, and in plain order instead of fast order. Do not merge the
-// two. The lower bound alone is not stated again: a plan that is right can come
-// with a bound that is too low, or was given by another argument (CheckBound).
+// CheckPlan: a second opinion on every plan before it is sent. It uses the same
+// validation of requests (validate.h) and no other code of the planner: rules
+// and formulas are written a second time, here and in checker_formulas.h, from
+// the request alone, and in plain order instead of fast order. Do not merge the
+// two. The lower bound is not computed again: a plan that is right can come
+// with a bound that is too low, or that another argument gave (CheckBound).
 
 #include <algorithm>
 #include <cmath>

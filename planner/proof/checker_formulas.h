@@ -1,10 +1,10 @@
 #ifndef EVENSTEP_PLANNER_PROOF_CHECKER_FORMULAS_H_
 #define EVENSTEP_PLANNER_PROOF_CHECKER_FORMULAS_H_
 
-// The formulas of 10-planning stated once more for the checker, from the
-// request alone and in plain order: sharing, padding, time and memory of one
-// micro-batch. Shares no code with sample_size.h, cost_model.h or
-// memory_model.h, and must not: a mistake there has to show here. Stateless.
+// The planner's formulas written a second time for the checker, from the
+// request alone and in plain order: sharing, padding, time and memory of a
+// micro-batch. Uses validate.h, and none of sample_size.h, cost_model.h and
+// memory_model.h: a mistake there has to show here. Stateless.
 
 #include <cstdint>
 #include <optional>

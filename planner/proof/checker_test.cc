@@ -168,6 +168,19 @@ TEST(CheckerTest, CountsTheGroupsOfEveryRank) {
   EXPECT_TRUE(CheckPlan(request, plan).ok()) << CheckPlan(request, plan);
 }
 
+TEST(CheckerTest, DegreesThatWereNotAskedForAreRefused) {
+  PlanRequest request = testing::SimpleRequest(4, 100, {150, 90, 80, 70, 60});
+  request.options.degrees = {2};
+  const Plan pairs = *MakePlan(request);
+  ASSERT_TRUE(CheckPlan(request, pairs).ok()) << CheckPlan(request, pairs);
+  EXPECT_TRUE(std::any_of(pairs.micro_batches.begin(),
+                          pairs.micro_batches.end(),
+                          [](const auto& batch) { return batch.degree == 2; }));
+  request.options.degrees = {4};
+  const absl::Status verdict = CheckPlan(request, pairs);
+  EXPECT_EQ(verdict.code(), absl::StatusCode::kInternal) << verdict;
+}
+
 TEST(CheckerTest, RefusesABadRequestBeforeLookingAtThePlan) {
   PlanRequest request = testing::SimpleRequest(2, 10, {5});
   auto plan = MakePlan(request);

@@ -55,6 +55,7 @@ void PlaceRound(const PolicyInput& input, const SlowRanks& slow, Round& round,
   std::vector<Block> blocks;
   if (round.spares_slow_ranks) {
     std::vector<int> degrees;
+    degrees.reserve(groups.size());
     for (const RoundGroup& group : groups) {
       degrees.push_back(input.table.degree(group.level));
     }

@@ -169,6 +169,7 @@ class Search {
 
   static std::vector<int64_t> Peaks(const Rounds& rounds) {
     std::vector<int64_t> peaks_ns;
+    peaks_ns.reserve(rounds.size());
     for (const Round& round : rounds) peaks_ns.push_back(round.peak_ns);
     return peaks_ns;
   }

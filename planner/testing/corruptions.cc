@@ -163,7 +163,8 @@ bool OrderChangesUnderTheDigest(const PlanRequest& request, Plan& plan) {
 using Edit = std::function<void(Plan&)>;
 
 Corruption Plain(std::string name, Edit edit) {
-  return {std::move(name), [edit](const PlanRequest&, Plan& plan) {
+  return {std::move(name),
+          [edit = std::move(edit)](const PlanRequest&, Plan& plan) {
             edit(plan);
             return true;
           }};
@@ -194,6 +195,12 @@ std::vector<Corruption> MakeAll() {
             [](Plan& p) { p.micro_batches[0].first_rank = -1; }),
       Plain("a block ends past the world",
             [](Plan& p) { p.micro_batches[0].first_rank = 1 << 20; }),
+      {"a block ends one past the world",
+       [](const PlanRequest& request, Plan& plan) {
+         MicroBatch& batch = plan.micro_batches[0];
+         batch.first_rank = request.cluster.num_ranks() - batch.degree + 1;
+         return true;
+       }},
       Plain("a block overflows",
             [](Plan& p) { p.micro_batches[0].first_rank = INT32_MAX; }),
       Plain("a degree is 0", [](Plan& p) { p.micro_batches[0].degree = 0; }),

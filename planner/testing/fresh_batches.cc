@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <random>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "data/length_law.h"
 #include "planner/costs/published_costs.h"
-#include "planner/testing/shared_batches.h"
 
 namespace evenstep::planner::testing {
 namespace {
@@ -25,7 +23,6 @@ class Dice {
   double Fraction() {
     return (static_cast<double>(engine_() >> 11) + 0.5) / 9007199254740992.0;
   }
-  uint64_t Below(uint64_t bound) { return engine_() % bound; }
   double Normal() {
     const double radius = std::sqrt(-2 * std::log(Fraction()));
     return radius * std::cos(2 * kPi * Fraction());
@@ -51,16 +48,6 @@ std::vector<int64_t> DrawLognormal(double median, double sigma, int64_t most,
   return lengths;
 }
 
-const std::vector<int64_t>& Wikipedia() {
-  static const auto* const kLengths = [] {
-    auto* lengths = new std::vector<int64_t>;
-    std::ifstream file(SharedDataPath("lengths/wikipedia-100k.txt"));
-    for (int64_t length = 0; file >> length;) lengths->push_back(length);
-    return lengths;
-  }();
-  return *kLengths;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<int64_t>> DrawLengths(LengthLaw law, int num_samples,
@@ -72,15 +59,12 @@ absl::StatusOr<std::vector<int64_t>> DrawLengths(LengthLaw law, int num_samples,
   if (law == LengthLaw::kLognormal8) {
     return DrawLognormal(800, 1.2, 102400, num_samples, dice);
   }
-  const std::vector<int64_t>& articles = Wikipedia();
-  if (articles.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "no shared data: ", SharedDataPath("lengths/wikipedia-100k.txt")));
-  }
+  EVENSTEP_ASSIGN_OR_RETURN(const data::LengthLaw wikipedia,
+                            data::ParseLengthLaw("wikipedia"));
   std::vector<int64_t> lengths;
-  for (int i = 0; i < num_samples; ++i) {
-    const int64_t length = articles[dice.Below(articles.size())];
-    lengths.push_back(ToUnits(static_cast<double>(length), INT64_MAX));
+  lengths.reserve(num_samples);
+  for (const auto& draw : data::DrawLengths(wikipedia, num_samples, seed)) {
+    lengths.push_back(ToUnits(static_cast<double>(draw.length), INT64_MAX));
   }
   return lengths;
 }

@@ -16,11 +16,11 @@ namespace evenstep::planner::testing {
 
 enum class LengthLaw {
   kLognormal,  // median 1500, sigma 1.4, at most 115,072 tokens
-  kWikipedia,  // lengths of articles, from the shared data
+  kWikipedia,  // lengths of articles, the law `wikipedia` of data/length_law.h
   kLognormal8  // median 800, sigma 1.2: for 8 ranks
 };
 
-// Multiples of 128. NOT_FOUND where the shared data is needed and absent.
+// Multiples of 128.
 absl::StatusOr<std::vector<int64_t>> DrawLengths(LengthLaw law, int num_samples,
                                                  uint64_t seed);
 

@@ -9,14 +9,6 @@
 
 namespace evenstep::planner::testing {
 
-std::string SharedDataPath(absl::string_view name) {
-  const char* folder = std::getenv("EVENSTEP_SHARED_DATA");
-  if (folder != nullptr) return absl::StrCat(folder, "/", name);
-  const char* source = std::getenv("EVENSTEP_SOURCE_DIR");
-  return absl::StrCat(source != nullptr ? source : ".", "/../shared/data/",
-                      name);
-}
-
 const std::vector<SharedBatch>& SharedBatches() {
   static const auto* const kBatches = new std::vector<SharedBatch>{
       {"ln64"}, {"wiki64"}, {"wiki64b"}, {"ln8", 1, 12935}, {"ln8s", 1, 12935}};
@@ -25,10 +17,12 @@ const std::vector<SharedBatch>& SharedBatches() {
 
 absl::StatusOr<PlanRequest> LoadSharedBatch(const SharedBatch& batch,
                                             SyncMode sync, BlockShape blocks) {
+  const char* const source = std::getenv("EVENSTEP_SOURCE_DIR");
   const std::string path =
-      SharedDataPath(absl::StrCat("batches/", batch.name, ".txt"));
+      absl::StrCat(source != nullptr ? source : ".",
+                   "/planner/testdata/batches/", batch.name, ".txt");
   std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("no shared data: ", path));
+  if (!file) return absl::NotFoundError(absl::StrCat("no batch: ", path));
   EVENSTEP_ASSIGN_OR_RETURN(PublishedCosts costs,
                             FindPublishedCosts("flexsp-7b-a100"));
   PlanRequest request;

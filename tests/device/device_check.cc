@@ -10,10 +10,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/usable_cores.h"
 #include "tests/device/checks.h"
 #include "worker/trainer/cuda/cuda_support.h"
 #include "worker/trainer/model/catch_torch.h"
@@ -70,8 +70,7 @@ bool Passes(const NamedCheck& check) {
   absl::PrintF("%s\n", check.name);
   std::fflush(stdout);
   // Parity leaves one.
-  at::set_num_threads(
-      static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  at::set_num_threads(UsableCores());
   const absl::Status status = CatchTorch(check.name, check.body);
   c10::cuda::CUDACachingAllocator::emptyCache();
   absl::PrintF(

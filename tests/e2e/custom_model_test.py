@@ -112,7 +112,7 @@ class CustomModelTest(unittest.TestCase):
         self.assertFalse((self.folder / "second/config.json").exists())
         refused = self.local("refused", *given, "--set", "model.name=",
                              trainer=None)
-        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertRegex(refused.stdout + refused.stderr,
                          "model.name is gpt2, the job's model has none")
 

@@ -151,9 +151,9 @@ class ExamplesTest(unittest.TestCase):
         done, _ = self.train(EXAMPLES / "text/job.yaml",
                              f"data.source=text:{self.folder}/notes",
                              "steps=2", "model.vocab=300")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stdout + done.stderr,
-                         "vocabulary of 512, the model one of 300")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it has 512 pieces, the model 300; set model.vocab to "
+                      "512 or more", done.stderr)
 
     def test_synthetic_lengths_train_without_any_file(self):
         job = write_job(self.folder / "job.yaml", self.folder / "notes",

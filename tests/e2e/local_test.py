@@ -57,6 +57,31 @@ class LocalTest(unittest.TestCase):
             self.assertTrue((out / name).exists(), name)
         self.assertIn("model.safetensors", done.stdout + done.stderr)
 
+    def test_skipped_samples_are_named_in_the_log_of_a_trainer(self):
+        (self.folder / "documents/nothing-in-it.txt").write_text("")
+        out = self.folder / "out"
+        done = self.run_local("--data", f"text:{self.folder / 'documents'}",
+                              "--steps", 2, "--ranks", 2, "--output", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        logs = [out / f"logs/rank-{rank}.log" for rank in range(2)]
+        for log in logs:
+            self.assertTrue(log.exists(), sorted(out.glob("logs/*")))
+        self.assertIn("nothing-in-it.txt",
+                      "".join(log.read_text() for log in logs))
+
+    def test_a_process_that_may_use_one_core_has_one_rank(self):
+        out = self.folder / "out"
+        arguments = self.command("--data", f"text:{self.folder / 'documents'}",
+                                 "--steps", 2, "--output", out)
+        core = min(os.sched_getaffinity(0))
+        done = subprocess.run(["taskset", "-c", str(core), *arguments],
+                              text=True, capture_output=True, timeout=180,
+                              check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("policy even, 1 rank of", done.stderr)
+        self.assertTrue((out / "logs/rank-0.log").exists())
+        self.assertFalse((out / "logs/rank-1.log").exists())
+
     def test_every_policy_gives_the_same_curve(self):
         job = write_job(self.folder / "job.yaml", self.folder / "documents",
                         steps=10)

@@ -1,7 +1,9 @@
 """`evenstep profile`: costs before a job, used by it, refused elsewhere."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -37,6 +39,18 @@ class ProfileTest(unittest.TestCase):
         done = self.evenstep("local", self.job, "--costs", self.profile,
                              "--output", out)
         return done, out / "summary.json"
+
+    def test_a_process_that_may_use_one_core_measures_with_one_rank(self):
+        core = min(os.sched_getaffinity(0))
+        with subprocess.Popen(
+                ["taskset", "-c", str(core), str(BIN / "evenstep"), "profile",
+                 str(self.job), "--out", str(self.profile)], text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE) as process:
+            said = process.stderr.readline()  # before it measures
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        self.assertIn(" on 1 rank; about a minute", said)
 
     def test_a_job_plans_with_its_models_profile(self):
         profile = self.make_profile()

@@ -97,15 +97,17 @@ class UseTest(unittest.TestCase):
                                      r"\[257, 64\]",
                 ("model.heads=4", "model.kv_heads=4"): "heads is 2, the job's "
                                                        "model has 4",
-                (f"model.weights={self.folder}/none",): "none on this node",
+                (f"model.weights={self.folder}/none",): "none: there is no "
+                                                        "such file",
         }.items():
             words = ["--set", f"model.weights={self.out}"]
             for setting in settings:
                 words += ["--set", setting]
             done = self.run_evenstep("local", self.job, "--output",
                                      self.folder / "bad", *words)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertRegex(done.stdout + done.stderr, sentence)
+            # Before anything is started.
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, sentence)
 
     def test_text_goes_on_from_a_prompt_and_a_seed_decides(self):
         def text(*words, stdin=None):

@@ -6,12 +6,14 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "rpc/channel.h"
+#include "wire/message_bounds.h"
 #include "worker/agent/work_folder.h"
 
 namespace evenstep::agent {
@@ -49,7 +51,14 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options,
        {"incarnation", agent->incarnation_},
        {"slots", agent->options_.slots},
        {"work_dir", agent->options_.work_dir},
+       {"data_root", agent->options_.data_root},
        {"metrics", agent->metrics_address_}});
+  if (agent->options_.data_root == "/") {
+    Log(LogLevel::kWarning, "data_root_is_everything",
+        {{"message",
+          "jobs may read every file that this user can; --data-root limits "
+          "them to a folder"}});
+  }
   agent->folder_id_ = std::move(folder_id);
   agent->loop_.Post([raw = agent.get()] { raw->link_.Start(); });
   return agent;
@@ -89,7 +98,7 @@ Agent::Agent(AgentOptions options, ProcessLedger ledger,
                  [this] {
                    EndAll("RECONNECT_BUDGET_SPENT",
                           "the coordinator was away for too long",
-                          absl::InfiniteDuration());
+                          kLongestStop);
                  }}) {}
 
 Agent::~Agent() { Stop(absl::ZeroDuration()); }
@@ -97,9 +106,10 @@ Agent::~Agent() { Stop(absl::ZeroDuration()); }
 void Agent::Stop(absl::Duration grace) {
   if (stopped_) return;
   stopped_ = true;
-  const absl::Time end = absl::Now() + grace;
+  const absl::Duration end = RealClock().Monotonic() + grace;
   const auto left = [&](absl::Duration reserve) {
-    return std::max(end - absl::Now() - reserve, absl::ZeroDuration());
+    return std::max(end - RealClock().Monotonic() - reserve,
+                    absl::ZeroDuration());
   };
   loop_.Call([&] {
     stopping_ = true;
@@ -161,7 +171,8 @@ void Agent::OnMessage(const v1::CoordinatorMessage& message) {
       return;
     case v1::CoordinatorMessage::kAbandon:
       if (message.abandon().next_generation() == 0) {
-        return OnEnd(message.abandon().attempt(), message.abandon().message());
+        return OnEnd(message.abandon().attempt(), message.abandon().message(),
+                     message.abandon().weights_rank());
       }
       if (Attempt* attempt = Find(message.abandon().attempt())) {
         attempt->OnAbandon(message.abandon());
@@ -210,7 +221,7 @@ void Agent::OnChecked(const AttemptKey& key, int64_t number,
   reserved_[key] = check.assignment;
   v1::AgentMessage message;
   *message.mutable_ready()->mutable_attempt() = id;
-  link_.Send(std::move(message));
+  link_.Send(std::move(message)).IgnoreError();  // small: always taken
   if (check.begin) OnBegin(id);
 }
 
@@ -265,14 +276,16 @@ void Agent::Refuse(const v1::AttemptId& id, const absl::Status& why) {
   message.mutable_abandon()->set_step(-1);
   message.mutable_abandon()->set_reason(
       absl::IsUnavailable(why) ? "AGENT_STOPPING" : "START_FAILED");
-  message.mutable_abandon()->set_message(std::string(why.message()));
-  link_.Send(std::move(message));
+  message.mutable_abandon()->set_message(
+      std::string(Utf8Prefix(why.message(), wire::kMaxPersonTextBytes)));
+  link_.Send(std::move(message)).IgnoreError();  // small: always taken
   ConfirmGone(id);
 }
 
-void Agent::OnEnd(const v1::AttemptId& id, const std::string& text) {
+void Agent::OnEnd(const v1::AttemptId& id, const std::string& text,
+                  int weights_rank) {
   if (Attempt* attempt = Find(id)) {
-    return attempt->End(text, absl::InfiniteDuration());
+    return attempt->End(text, absl::InfiniteDuration(), weights_rank);
   }
   reserved_.erase({id.job_id(), id.attempt()});
   checking_.erase({id.job_id(), id.attempt()});
@@ -282,7 +295,7 @@ void Agent::OnEnd(const v1::AttemptId& id, const std::string& text) {
 void Agent::ConfirmGone(const v1::AttemptId& id) {
   v1::AgentMessage message;
   *message.mutable_ended()->mutable_attempt() = id;
-  link_.Send(std::move(message));
+  link_.Send(std::move(message)).IgnoreError();  // small: always taken
 }
 
 void Agent::OnGone(const AttemptKey& key) {
@@ -290,7 +303,7 @@ void Agent::OnGone(const AttemptKey& key) {
   ended_.push_back(key);
   if (ended_.size() > kRememberedAttempts) ended_.pop_front();
   absl::MutexLock lock(&mutex_);
-  --num_attempts_;
+  if (--num_attempts_ == 0) none_left_.NotifyAll();
 }
 
 void Agent::EndAll(const std::string& reason, const std::string& text,
@@ -315,20 +328,21 @@ Attempt* Agent::Find(const v1::AttemptId& id) {
 }
 
 AttemptContext Agent::ContextFor(const v1::AttemptId& id) {
-  return {
-      .loop = loop_,
-      .options = options_,
-      .metrics = *metrics_,
-      .ledger = ledger_,
-      .rendezvous = rendezvous_,
-      .send =
-          [this](v1::AgentMessage message) { link_.Send(std::move(message)); },
-      // The agent, if it runs, ends them earlier and says why.
-      .agent_silence = link_.budget() + kLongestStop,
-      .on_gone =
-          [this, key = AttemptKey(id.job_id(), id.attempt())] {
-            loop_.Post([this, key] { OnGone(key); });
-          }};
+  return {.loop = loop_,
+          .options = options_,
+          .metrics = *metrics_,
+          .ledger = ledger_,
+          .rendezvous = rendezvous_,
+          .send =
+              [this](v1::AgentMessage message) {
+                return link_.Send(std::move(message));
+              },
+          // The agent, if it runs, ends them earlier and says why.
+          .agent_silence = link_.budget() + kLongestStop,
+          .on_gone =
+              [this, key = AttemptKey(id.job_id(), id.attempt())] {
+                loop_.Post([this, key] { OnGone(key); });
+              }};
 }
 
 void Agent::AwaitNoAttempts(absl::Duration timeout) {
@@ -336,7 +350,7 @@ void Agent::AwaitNoAttempts(absl::Duration timeout) {
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return num_attempts_ == 0;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
+  none_left_.WaitFor(mutex_, timeout, none);
 }
 
 }  // namespace evenstep::agent

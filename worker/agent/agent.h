@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/event_loop.h"
+#include "base/steady_wait.h"
 #include "worker/agent/agent_metrics.h"
 #include "worker/agent/agent_options.h"
 #include "worker/agent/attempt.h"
@@ -69,7 +70,8 @@ class Agent {
   void OnBegin(const v1::AttemptId& id);
   absl::Status CheckRoom(const v1::Assignment& assignment) const;
   void Refuse(const v1::AttemptId& id, const absl::Status& why);
-  void OnEnd(const v1::AttemptId& id, const std::string& message);
+  void OnEnd(const v1::AttemptId& id, const std::string& message,
+             int weights_rank = 0);
   void ConfirmGone(const v1::AttemptId& id);
   void OnGone(const AttemptKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndAll(const std::string& reason, const std::string& message,
@@ -106,6 +108,7 @@ class Agent {
   bool stopping_ = false;         // on the loop
   bool stopped_ = false;
   absl::Mutex mutex_;
+  SteadyCondition none_left_;                     // num_attempts_ has become 0
   int num_attempts_ ABSL_GUARDED_BY(mutex_) = 0;  // of attempts_, for Stop
 };
 

@@ -63,14 +63,14 @@ TEST_F(AgentTest, AFailureBecomesAnAbandonRequestBeforeTheExit) {
   for (const v1::AgentMessage& message : coordinator_.Received()) {
     if (message.has_abandon()) {
       EXPECT_EQ(message.abandon().reason(), "NOT_FINITE");
-      EXPECT_EQ(message.abandon().step(), 4);
+      EXPECT_EQ(message.abandon().step(), 1);
       order.push_back("abandon");
     }
     if (message.has_exited()) order.push_back("exit");
     if (message.has_ended()) order.push_back("ended");
   }
   EXPECT_THAT(order, testing::ElementsAre("abandon", "exit", "ended"));
-  EXPECT_THAT(ExitOf(0).message(), HasSubstr("loss of step 4"));
+  EXPECT_THAT(ExitOf(0).message(), HasSubstr("loss of step 1"));
 }
 
 TEST_F(AgentTest, AHangingTrainerIsKilledAfterTheGraceAndNothingIsLeft) {
@@ -89,6 +89,43 @@ TEST_F(AgentTest, AHangingTrainerIsKilledAfterTheGraceAndNothingIsLeft) {
   for (const auto& [rank, pid] : pids) {
     EXPECT_FALSE(ProcessStartTicks(pid).ok()) << pid;
   }
+}
+
+TEST_F(AgentTest, ATrainerThatWritesWeightsIsNotKilledMeanwhile) {
+  StartAgent();
+  Assign("keep", 1, "job", /*stop_ms=*/100);
+  ASSERT_TRUE(
+      Becomes([&] { return absl::StrContains(LogText(), "runs keep"); }));
+  v1::CoordinatorMessage message;
+  *message.mutable_abandon()->mutable_attempt() = Id();
+  message.mutable_abandon()->set_weights_rank(1);
+  ASSERT_TRUE(coordinator_.Send(std::move(message)));
+  ASSERT_TRUE(coordinator_.Await(IsEnded));
+  const v1::TrainerExited exited = ExitOf(0);
+  EXPECT_EQ(exited.signal(), 0) << exited.message();
+  EXPECT_EQ(exited.exit_status(), 20);
+  EXPECT_THAT(exited.weights_path(), HasSubstr("/job/of-rank-1"));
+  EXPECT_EQ(exited.weights_steps(), 2);
+}
+
+TEST_F(AgentTest, AnAgentThatStopsWaitsForWeightsAsLongAsItMay) {
+  StartAgent();
+  Assign("keep", 1, "job", /*stop_ms=*/100);
+  ASSERT_TRUE(
+      Becomes([&] { return absl::StrContains(LogText(), "runs keep"); }));
+  agent_->Stop(absl::Seconds(10));
+  ASSERT_TRUE(coordinator_.Await(IsEnded));
+  EXPECT_EQ(ExitOf(0).exit_status(), 20) << ExitOf(0).message();
+}
+
+TEST_F(AgentTest, AnAgentThatMustStopKillsATrainerThatWrites) {
+  StartAgent();
+  Assign("keep", 1, "job", /*stop_ms=*/100);
+  ASSERT_TRUE(
+      Becomes([&] { return absl::StrContains(LogText(), "runs keep"); }));
+  agent_->Stop(absl::Milliseconds(1700));  // 1500 of them are for the farewell
+  ASSERT_TRUE(coordinator_.Await(IsEnded));
+  EXPECT_EQ(ExitOf(0).signal(), SIGKILL);
 }
 
 TEST_F(AgentTest, TrainersOutliveACoordinatorAndNothingIsLost) {

@@ -52,12 +52,16 @@ AgentMetrics::AgentMetrics()
                         "Lines that trainers wrote and that are sent on.")),
       log_lines_dropped(Counter(*registry_, "log_lines_dropped_total",
                                 "Lines above the rate or the queue's bound.")),
+      log_bytes_not_kept(
+          Counter(*registry_, "log_bytes_not_kept_total",
+                  "Bytes of trainers' output missing from their log files: the "
+                  "disk is full, or the file at its bound.")),
       leftovers_ended(
           Counter(*registry_, "leftovers_ended_total",
                   "Trainers of an earlier agent that were ended.")) {
   for (const char* how : {"clean", "status", "signal"}) TrainerExits(how);
-  for (const char* reason :
-       {"old_generation", "unknown_attempt", "queue_full"}) {
+  for (const char* reason : {"old_generation", "unknown_attempt", "queue_full",
+                             "refused", "too_large"}) {
     MessagesDropped(reason);
   }
 }

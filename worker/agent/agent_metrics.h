@@ -26,8 +26,8 @@ class AgentMetrics {
 
   // How a trainer ended: "clean", "status" or "signal".
   prometheus::Counter& TrainerExits(const std::string& how);
-  // Why a message was thrown away: "old_generation", "unknown_attempt" or
-  // "queue_full".
+  // Why a message was thrown away: "old_generation", "unknown_attempt",
+  // "queue_full" or "too_large".
   prometheus::Counter& MessagesDropped(const std::string& reason);
 
  private:
@@ -43,6 +43,7 @@ class AgentMetrics {
   prometheus::Counter& messages_received;
   prometheus::Counter& log_lines;
   prometheus::Counter& log_lines_dropped;
+  prometheus::Counter& log_bytes_not_kept;
   prometheus::Counter& leftovers_ended;
 
  private:

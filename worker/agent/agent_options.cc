@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
+#include "base/listen_address.h"
 #include "base/status_macros.h"
+#include "wire/message_bounds.h"
 #include "worker/agent/assignment_check.h"
 
 namespace evenstep::agent {
@@ -56,6 +58,22 @@ void FillDefaults(AgentOptions* options) {
   }
 }
 
+// The agent itself listens on a socket of the file system only.
+absl::Status CheckListeners(const AgentOptions& options) {
+  const RemoteAccess access = AllowRemote(options.insecure_allow_remote);
+  if (!options.metrics_listen.empty()) {
+    EVENSTEP_RETURN_IF_ERROR(
+        CheckListenAddress("--metrics-listen", options.metrics_listen, access));
+  }
+  return CheckListenHost("--trainer-listen-host", options.listen_host, access);
+}
+
+absl::Status CheckAll(const v1::Assignment& assignment,
+                      const std::string& data_root) {
+  EVENSTEP_RETURN_IF_ERROR(CheckAssignment(assignment, data_root));
+  return CheckAssignedInputs(assignment);
+}
+
 }  // namespace
 
 void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
@@ -69,8 +87,10 @@ void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
             "folder of this agent alone, for sockets, logs and its records");
   table.Add("output-root", "EVENSTEP_OUTPUT_ROOT", &options->output_root,
             "jobs leave their results in OUTPUT_ROOT/JOB; empty: WORK_DIR/out");
-  table.Add("data-root", "EVENSTEP_DATA_ROOT", &options->data_root,
-            "jobs may read data below this folder only");
+  table.Add(
+      "data-root", "EVENSTEP_DATA_ROOT", &options->data_root,
+      "jobs may read data, tokenizers and weights below this folder only, "
+      "links followed; /: everything that the agent's user can read");
   table.Add("trainer", "EVENSTEP_TRAINER", &options->trainer,
             "trainer binary; empty: evenstep-trainer beside this one");
   table.Add("trainer-listen-host", "EVENSTEP_TRAINER_LISTEN_HOST",
@@ -81,21 +101,30 @@ void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
   table.Add("metrics-listen", "EVENSTEP_METRICS_LISTEN",
             &options->metrics_listen,
             "HOST:PORT for Prometheus, port 0 for any; empty: none");
+  table.Add("insecure-allow-remote", "EVENSTEP_INSECURE_ALLOW_REMOTE",
+            &options->insecure_allow_remote,
+            "let trainers and metrics listen on addresses that other hosts "
+            "reach, without encryption or authentication");
   table.Add("log-lines-per-second", "EVENSTEP_LOG_LINES_PER_SECOND",
             &options->log_lines_per_second,
             "lines of one trainer sent to the coordinator; more are dropped");
   table.Add("shutdown-grace", "EVENSTEP_SHUTDOWN_GRACE",
             &options->shutdown_grace,
-            "from SIGTERM until trainers are killed and the agent leaves");
+            "from SIGTERM until trainers are killed, also those that write "
+            "weights, and the agent leaves");
 }
 
 absl::Status CompleteAgentOptions(AgentOptions* options) {
-  if (options->check == nullptr) options->check = CheckAssignment;
+  if (options->check == nullptr) options->check = CheckAll;
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("work-dir", &options->work_dir));
   FillDefaults(options);
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("output-root", &options->output_root));
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("data-root", &options->data_root));
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("trainer", &options->trainer));
+  // The coordinator would refuse it again and again.
+  EVENSTEP_RETURN_IF_ERROR(
+      wire::CheckText("--node", options->node, wire::kMaxNodeNameBytes));
+  EVENSTEP_RETURN_IF_ERROR(CheckListeners(*options));
   EVENSTEP_RETURN_IF_ERROR(CheckRange("slots", options->slots, 1, 1024));
   EVENSTEP_RETURN_IF_ERROR(
       CheckRange("threads-per-rank", options->threads_per_rank, 1, 1024));

@@ -32,7 +32,9 @@ struct AgentOptions {
   std::string listen_host = "127.0.0.1";  // of trainers, for their peers
   int threads_per_rank = 1;
   std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
-  int log_lines_per_second = 1000;             // of one trainer, sent on
+  // Without it listen_host and metrics_listen are loopback addresses.
+  bool insecure_allow_remote = false;
+  int log_lines_per_second = 1000;  // of one trainer, sent on
   absl::Duration shutdown_grace = absl::Seconds(10);
   // No flags: for tests. Null: CheckAssignment.
   AssignmentCheck check;

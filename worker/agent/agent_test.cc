@@ -43,6 +43,38 @@ TEST_F(AgentTest, AJobRunsToItsEndAndEverythingIsReported) {
   }
 }
 
+TEST_F(AgentTest, AReportThatNoMessageCanCarryEndsItsJobOnce) {
+  StartAgent();
+  Assign("large", 1);
+  const auto is_abandon = [](const v1::AgentMessage& m) {
+    return m.has_abandon();
+  };
+  ASSERT_TRUE(coordinator_.Await(is_abandon));
+  SendAbandon();
+  ASSERT_TRUE(coordinator_.Await(IsEnded));
+  int hellos = 0;
+  for (const v1::AgentMessage& message : coordinator_.Received()) {
+    hellos += message.has_hello() ? 1 : 0;
+    if (!message.has_abandon()) continue;
+    EXPECT_EQ(message.abandon().reason(), "REPORT_NOT_SENT");
+    EXPECT_THAT(message.abandon().message(), HasSubstr("16777216"));
+  }
+  EXPECT_EQ(hellos, 1) << "the stream must not break on it";
+}
+
+TEST_F(AgentTest, WithoutTheFlagNothingListensOnOtherAddresses) {
+  AgentOptions data_path = Options();
+  data_path.listen_host = "0.0.0.0";
+  AgentOptions metrics = Options();
+  metrics.metrics_listen = "0.0.0.0:0";
+  for (AgentOptions options : {data_path, metrics}) {
+    const absl::Status refused = CompleteAgentOptions(&options);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    options.insecure_allow_remote = true;
+    EXPECT_TRUE(CompleteAgentOptions(&options).ok());
+  }
+}
+
 TEST_F(AgentTest, AStopReachesEveryTrainerAndIsClean) {
   StartAgent();
   Assign("finish", 2);

@@ -17,6 +17,11 @@ namespace evenstep::agent {
 absl::Status CheckAssignment(const v1::Assignment& assignment,
                              const std::string& data_root);
 
+// Whether the tokenizer and the weights that the job names are what it takes
+// them for (jobspec/input_check.h); after CheckAssignment, which says where
+// they may be. A job that breaks a rule is left to its trainers.
+absl::Status CheckAssignedInputs(const v1::Assignment& assignment);
+
 // Whether "KIND:PATH" stays below `data_root`, links followed.
 absl::Status CheckDataPath(absl::string_view source,
                            const std::string& data_root);

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/temp_folder.h"
 #include "gtest/gtest.h"
+#include "wire/job_spec_proto.h"
 
 namespace evenstep::agent {
 namespace {
@@ -93,6 +95,75 @@ TEST(CheckAssignmentTest, EverySourceIsLookedForByItsFiles) {
   EXPECT_TRUE(absl::IsPermissionDenied(CheckAssignment(assignment, root)));
   spec->mutable_evaluation()->set_source("text:" + root + "/none");
   EXPECT_TRUE(absl::IsNotFound(CheckAssignment(assignment, root)));
+  std::filesystem::remove_all(root);
+}
+
+TEST(CheckDataPathTest, WhatExistsIsNoPatternWhateverItsName) {
+  const TempFolder folder;
+  const std::string root = folder.path() + "/root";
+  std::filesystem::create_directories(root + "/x");
+  std::filesystem::create_directories(folder.path() + "/outside/sub");
+  for (const char* name : {"/[x]", "/a*", "/b?"}) {
+    const std::string path = root + name;
+    EXPECT_TRUE(CheckDataPath("text:" + path, root).ok()) << "a pattern";
+    std::filesystem::create_symlink("../outside", path);
+    for (const char* rest : {"", "/sub", "/not-there", "/*.conf"}) {
+      for (const char* kind : {"text:", "latents:"}) {
+        const std::string source = absl::StrCat(kind, path, rest);
+        EXPECT_TRUE(absl::IsPermissionDenied(CheckDataPath(source, root)))
+            << source;
+      }
+    }
+  }
+  std::filesystem::create_directory(root + "/[in]");
+  EXPECT_TRUE(CheckDataPath("text:" + root + "/[in]", root).ok());
+  EXPECT_TRUE(CheckDataPath("text:" + root + "/[in]/*.txt", root).ok());
+}
+
+TEST(CheckDataPathTest, ALinkToNothingIsRefused) {
+  const TempFolder root;
+  std::filesystem::create_symlink("/not/there/yet", root.path() + "/[x]");
+  for (const char* path : {"/[x]", "/[x]/sub"}) {
+    const std::string source = absl::StrCat("text:", root.path(), path);
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckDataPath(source, root.path())))
+        << source;
+  }
+}
+
+TEST(CheckDataPathTest, AFolderOfWeightsLinksToNothingOutsideTheRoot) {
+  const TempFolder root;
+  const std::string source = "weights:" + root.path() + "/snapshot";
+  std::filesystem::create_directories(root.path() + "/snapshot");
+  std::filesystem::create_directories(root.path() + "/blobs");
+  std::ofstream(root.path() + "/blobs/1") << "x";
+  std::filesystem::create_symlink("../blobs/1",
+                                  root.path() + "/snapshot/model.safetensors");
+  EXPECT_TRUE(CheckDataPath(source, root.path()).ok());
+  std::filesystem::create_symlink("/etc/passwd",
+                                  root.path() + "/snapshot/config.json");
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckDataPath(source, root.path())));
+}
+
+TEST(CheckAssignedInputsTest, WhatIsNoWeightsFileIsNamedBeforeAnyRankStarts) {
+  char name[] = "/tmp/evenstep-root-XXXXXX";
+  const std::string root = mkdtemp(name);
+  jobspec::JobSpec spec;
+  spec.name = "job";
+  spec.model.kv_heads = 4;
+  spec.data.source = "text:/tmp";
+  spec.model.weights = root + "/model.safetensors";
+  std::ofstream(spec.model.weights) << "version https://git-lfs.github.com/";
+  v1::Assignment assignment = Legal();
+  *assignment.mutable_spec() = wire::ToProto(spec);
+  const absl::Status status = CheckAssignedInputs(assignment);
+  EXPECT_NE(status.message().find("model.weights: " + spec.model.weights +
+                                  ": it is no safetensors file but a Git LFS "
+                                  "pointer"),
+            absl::string_view::npos)
+      << status;
+  spec.model.weights.clear();
+  *assignment.mutable_spec() = wire::ToProto(spec);
+  EXPECT_TRUE(CheckAssignedInputs(assignment).ok());
   std::filesystem::remove_all(root);
 }
 

@@ -9,18 +9,29 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::agent {
 namespace {
 
 constexpr absl::Duration kLogDelay = absl::Milliseconds(100);
 constexpr absl::Duration kDefaultStop = absl::Seconds(5);
+// A trainer that writes weights says so whenever 16 MiB have reached the disk.
+constexpr absl::Duration kKeepSilence = absl::Seconds(10);
+constexpr absl::Duration kKeepCheck = absl::Milliseconds(200);
 
 absl::Duration StopTimeout(const v1::JobSpec& spec) {
   const int64_t ms = spec.timeouts().stop_ms();
   return ms > 0 ? absl::Milliseconds(ms) : kDefaultStop;
+}
+
+// A trainer says as much as it likes; the message has to reach the coordinator.
+std::string Bounded(const std::string& text) {
+  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
 }
 
 std::string DescribeEnd(const TrainerEnd& end) {
@@ -52,7 +63,7 @@ Attempt::Attempt(AttemptContext context, v1::Assignment assignment)
         *batch.mutable_attempt() = id();
         v1::AgentMessage message;
         *message.mutable_logs() = std::move(batch);
-        context_.send(std::move(message));
+        Report(std::move(message));
       }) {}
 
 Attempt::~Attempt() = default;
@@ -178,7 +189,7 @@ void Attempt::OnStop(const std::string& text) {
 
 void Attempt::OnAbandon(const v1::Abandon& abandon) {
   if (abandon.next_generation() == 0) {
-    End(abandon.message(), absl::InfiniteDuration());
+    End(abandon.message(), absl::InfiniteDuration(), abandon.weights_rank());
     return;
   }
   assignment_.mutable_attempt()->set_generation(abandon.next_generation());
@@ -188,9 +199,17 @@ void Attempt::OnAbandon(const v1::Abandon& abandon) {
   SendToAll(message);
 }
 
-void Attempt::End(const std::string& text, absl::Duration at_most) {
+void Attempt::End(const std::string& text, absl::Duration at_most,
+                  int weights_rank) {
+  std::weak_ptr<Attempt> weak = weak_from_this();
+  if (at_most < absl::InfiniteDuration()) {
+    context_.loop.PostAfter(at_most, [weak] {
+      if (auto self = weak.lock()) self->Kill();
+    });
+  }
   if (ending_) return;
   ending_ = true;
+  ending_since_ = RealClock().Monotonic();
   const absl::Duration grace =
       std::min({StopTimeout(assignment_.spec()), at_most, kLongestStop});
   Log(LogLevel::kInfo, "attempt_ending",
@@ -200,24 +219,53 @@ void Attempt::End(const std::string& text, absl::Duration at_most) {
        {"why", text}});
   trainer::v1::ToTrainer message;
   message.mutable_abandon()->set_message(text);
+  message.mutable_abandon()->set_weights_rank(weights_rank);
   SendToAll(message);
-  std::weak_ptr<Attempt> weak = weak_from_this();
-  context_.loop.PostAfter(grace, [weak] {
-    if (auto self = weak.lock()) self->Kill();
-  });
+  if (grace < at_most) {
+    context_.loop.PostAfter(grace, [weak] {
+      if (auto self = weak.lock()) self->KillIdle();
+    });
+  }
   GoneIfAllAre();
+}
+
+bool Attempt::IsWriting(const RankState& state) const {
+  const absl::Duration now = RealClock().Monotonic();
+  return now - state.wrote_at < kKeepSilence &&
+         now - ending_since_ < kLongestKeep;
+}
+
+// All but those that write, and those as soon as they do not.
+void Attempt::KillIdle() {
+  bool any_writes = false;
+  for (auto& [rank, state] : ranks_) {
+    if (state.gone) continue;
+    if (IsWriting(state)) {
+      any_writes = true;
+    } else {
+      KillRank(rank, state);
+    }
+  }
+  if (!any_writes) return;
+  std::weak_ptr<Attempt> weak = weak_from_this();
+  context_.loop.PostAfter(kKeepCheck, [weak] {
+    if (auto self = weak.lock()) self->KillIdle();
+  });
 }
 
 void Attempt::Kill() {
   for (auto& [rank, state] : ranks_) {
-    if (state.gone) continue;
-    Log(LogLevel::kWarning, "trainer_killed",
-        {{"job", id().job_id()},
-         {"attempt", id().attempt()},
-         {"rank", rank},
-         {"pid", state.trainer->pid()}});
-    state.trainer->Kill();
+    if (!state.gone) KillRank(rank, state);
   }
+}
+
+void Attempt::KillRank(int rank, const RankState& state) {
+  Log(LogLevel::kWarning, "trainer_killed",
+      {{"job", id().job_id()},
+       {"attempt", id().attempt()},
+       {"rank", rank},
+       {"pid", state.trainer->pid()}});
+  state.trainer->Kill();
 }
 
 void Attempt::KeepAlive() {
@@ -244,6 +292,8 @@ void Attempt::OnConnected(const TrainerConnection& connection) {
 void Attempt::OnLines(int rank, const OutputLines& lines) {
   context_.metrics.log_lines_dropped.Increment(
       static_cast<double>(lines.num_dropped));
+  context_.metrics.log_bytes_not_kept.Increment(
+      static_cast<double>(lines.bytes_not_kept));
   const bool timer_runs = !logs_.empty();
   logs_.Add(rank, id().attempt(), absl::Now(), lines);
   if (timer_runs || logs_.empty()) return;
@@ -278,8 +328,8 @@ void Attempt::OnTrainerEnd(int rank, const TrainerEnd& end) {
 
 void Attempt::ReportExit(int rank, const RankState& state,
                          const TrainerEnd& end) {
-  const bool clean =
-      state.finished && end.process.signal == 0 && end.process.exit_status == 0;
+  const bool clean = state.finished && !state.refused &&
+                     end.process.signal == 0 && end.process.exit_status == 0;
   std::string text = DescribeEnd(end);
   if (!state.failure.empty()) text = absl::StrCat(state.failure, "; ", text);
   Log(clean ? LogLevel::kInfo : LogLevel::kWarning, "trainer_exited",
@@ -301,10 +351,12 @@ void Attempt::ReportExit(int rank, const RankState& state,
   exited->set_exit_status(end.process.exit_status);
   exited->set_signal(end.process.signal);
   exited->set_clean(clean);
-  exited->set_message(text);
+  exited->set_message(Bounded(text));
   exited->set_weights_path(state.finish.weights_path());
+  exited->set_weights_steps(state.finish.weights_steps());
+  exited->set_weights_note(Bounded(state.finish.weights_note()));
   exited->set_steps_done(state.finish.steps_done());
-  context_.send(std::move(message));
+  Report(std::move(message));
 }
 
 void Attempt::GoneIfAllAre() {
@@ -314,7 +366,7 @@ void Attempt::GoneIfAllAre() {
   told_gone_ = true;
   v1::AgentMessage message;
   *message.mutable_ended()->mutable_attempt() = id();
-  context_.send(std::move(message));
+  Report(std::move(message));
   Log(LogLevel::kInfo, "attempt_ended",
       {{"job", id().job_id()}, {"attempt", id().attempt()}});
   context_.on_gone();
@@ -326,10 +378,18 @@ void Attempt::RequestAbandon(int rank, const std::string& reason,
   v1::AbandonRequest* request = message.mutable_abandon();
   *request->mutable_attempt() = id();
   request->set_rank(rank);
-  request->set_reason(reason);
-  request->set_message(text);
+  request->set_reason(Bounded(reason));
+  request->set_message(Bounded(text));
   request->set_step(step);
-  context_.send(std::move(message));
+  Report(std::move(message));
+}
+
+void Attempt::Report(v1::AgentMessage message) {
+  const absl::Status sent = context_.send(std::move(message));
+  if (sent.ok() || std::exchange(report_refused_, true)) return;
+  Log(LogLevel::kError, "report_not_sent",
+      {{"job", id().job_id()}, {"attempt", id().attempt()}, {"status", sent}});
+  RequestAbandon(-1, "REPORT_NOT_SENT", std::string(sent.message()));
 }
 
 }  // namespace evenstep::agent

@@ -32,6 +32,9 @@ namespace evenstep::agent {
 // From the order to end an attempt to SIGKILL at the latest, so that it is gone
 // within ten seconds.
 inline constexpr absl::Duration kLongestStop = absl::Seconds(8);
+// A trainer that writes weights may take longer, as long as bytes reach the
+// disk.
+inline constexpr absl::Duration kLongestKeep = absl::Minutes(10);
 
 // What an attempt uses of its agent; all of it outlives the attempt.
 struct AttemptContext {
@@ -40,7 +43,8 @@ struct AttemptContext {
   AgentMetrics& metrics;
   ProcessLedger& ledger;
   RendezvousClient& rendezvous;
-  std::function<void(v1::AgentMessage)> send;
+  // As CoordinatorLink::Send.
+  std::function<absl::Status(v1::AgentMessage)> send;
   // Trainers that hear nothing for so long end themselves.
   absl::Duration agent_silence;
   // Every process is gone and AttemptEnded was sent: the attempt may be
@@ -67,9 +71,12 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void OnStop(const std::string& message);
   void OnAbandon(const v1::Abandon& abandon);
 
-  // Asks the trainers to end, and kills those that are there after the job's
-  // stop time-out or `at_most`, whichever is less. Further calls do nothing.
-  void End(const std::string& message, absl::Duration at_most);
+  // Asks the trainers to end, rank `weights_rank` with the weights of its last
+  // whole step. Those that are there after the job's stop time-out are killed,
+  // but for one that writes weights; all are after `at_most`. A further call
+  // does nothing but set an earlier end.
+  void End(const std::string& message, absl::Duration at_most,
+           int weights_rank = 0);
   void Kill();
 
   // The coordinator is there: trainers may go on.
@@ -84,8 +91,13 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     std::unique_ptr<Trainer> trainer;
     bool finished = false;  // said so before it exited
     trainer::v1::Finished finish;
-    std::string failure;  // what it said before it exited; empty: nothing
+    std::string failure;   // what it said before it exited; empty: nothing
+    bool refused = false;  // it has sent what it may not, and is killed
+    int num_calls = 0;     // of the rendezvous, not answered yet
     bool gone = false;
+    // Of weights, as it has said last, and when.
+    int64_t bytes_written = 0;
+    absl::Duration wrote_at = -absl::InfiniteDuration();
   };
 
   absl::Status MakePlaces(const std::string& socket_path);
@@ -93,14 +105,24 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   trainer::v1::ToTrainer StartMessage(int rank) const;
   void SendToAll(const trainer::v1::ToTrainer& message);
 
+  // To the coordinator. What cannot be sent ends the job.
+  void Report(v1::AgentMessage message);
   void OnConnected(const TrainerConnection& connection);
   void OnFrame(int rank, const trainer::v1::ToAgent& frame);
+  void OnFailure(int rank, const trainer::v1::Failure& failure);
+  void RefuseTrainer(int rank, const absl::Status& why);
   void OnLines(int rank, const OutputLines& lines);
-  void OnRendezvousSet(const trainer::v1::RendezvousSet& set);
+  // False: the trainer has too many calls under way, and is refused.
+  bool MayCallRendezvous(int rank);
+  void OnRendezvousSet(int rank, const trainer::v1::RendezvousSet& set);
+  void OnWritingWeights(int rank, int64_t bytes);
   void OnRendezvousGet(int rank, const trainer::v1::RendezvousGet& get);
   void OnTrainerEnd(int rank, const TrainerEnd& end);
   void ReportExit(int rank, const RankState& state, const TrainerEnd& end);
   void GoneIfAllAre();
+  bool IsWriting(const RankState& state) const;
+  void KillIdle();
+  void KillRank(int rank, const RankState& state);
 
   bool IsCurrent(int64_t generation);
 
@@ -111,6 +133,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   LogBatcher logs_;
   int64_t next_line_ = 1;
   bool ending_ = false;
+  bool report_refused_ = false;
+  absl::Duration ending_since_;
   bool told_gone_ = false;
   std::map<int, RankState> ranks_;
   std::unique_ptr<TrainerListener> listener_;  // stops before trainers go

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/byte_budget.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "rpc/transport.h"
 
 namespace evenstep::agent {
 namespace {
@@ -42,12 +44,25 @@ void CoordinatorLink::Start() {
   Connect();
 }
 
-void CoordinatorLink::Send(v1::AgentMessage message) {
-  const int thrown_away = outbox_.Add(std::move(message));
-  if (thrown_away > 0) {
-    metrics_.MessagesDropped("queue_full").Increment(thrown_away);
+absl::Status CoordinatorLink::Send(v1::AgentMessage message) {
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes > rpc::kMaxMessageBytes) {
+    // The stream would break on it, and break again after every reconnect.
+    metrics_.MessagesDropped("too_large").Increment();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a message to the coordinator has ", bytes, " bytes, and at most ",
+        rpc::kMaxMessageBytes, " are allowed"));
+  }
+  const absl::StatusOr<int> thrown_away = outbox_.Add(std::move(message));
+  if (!thrown_away.ok()) {
+    metrics_.MessagesDropped("queue_full").Increment();
+    return thrown_away.status();
+  }
+  if (*thrown_away > 0) {
+    metrics_.MessagesDropped("queue_full").Increment(*thrown_away);
   }
   Flush();
+  return absl::OkStatus();
 }
 
 std::shared_ptr<CoordinatorLink::Stream> CoordinatorLink::Close() {
@@ -78,7 +93,9 @@ void CoordinatorLink::Connect() {
   };
   callbacks.on_drained = [this] { loop_.Post([this] { Flush(); }); };
   callbacks.on_done = [this, connection](absl::Status status) {
-    loop_.Post([this, connection, status] { OnDone(connection, status); });
+    loop_.Post([this, connection, status = std::move(status)] {
+      OnDone(connection, status);
+    });
   };
   stream_->Start(std::move(callbacks), [this](auto* context, auto* reactor) {
     stub_.async()->Connect(context, reactor);

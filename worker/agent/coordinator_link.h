@@ -41,8 +41,10 @@ class CoordinatorLink {
 
   // Opens the first stream; from then on there is one, or soon will be.
   void Start();
-  // Sent now, or when there is a stream again.
-  void Send(v1::AgentMessage message);
+  // Sent now, or when there is a stream again. RESOURCE_EXHAUSTED: never, as it
+  // is larger than a message may be, or too many reports wait already; the
+  // latter never for starts and ends of ranks and attempts.
+  absl::Status Send(v1::AgentMessage message);
 
   // Sends what is queued, closes the stream and opens no other. Returns the
   // stream to wait for outside the loop; null: there is none.

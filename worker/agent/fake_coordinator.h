@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -64,6 +65,12 @@ class FakeCoordinator : public v1::AgentService::CallbackService {
     return received_;
   }
 
+  // What agents have said since the last call.
+  std::vector<v1::AgentMessage> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(received_, {});
+  }
+
   // Waits until `count` messages fulfil the condition.
   bool Await(const std::function<bool(const v1::AgentMessage&)>& condition,
              int count = 1, absl::Duration timeout = absl::Seconds(20))
@@ -103,9 +110,10 @@ class FakeCoordinator : public v1::AgentService::CallbackService {
   }
 
   grpc::ServerUnaryReactor* Rendezvous(
-      grpc::CallbackServerContext*, const v1::RendezvousRequest* request,
+      grpc::CallbackServerContext* context,
+      const v1::RendezvousRequest* request,
       v1::RendezvousResponse* response) override {
-    auto call = rpc::ServerUnaryCall::Create(*streams_);
+    auto call = rpc::ServerUnaryCall::Create(context, *streams_);
     call->Start();
     const std::string scope = absl::StrCat(
         request->attempt().job_id(), "/", request->attempt().generation(), "/");

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 namespace evenstep::agent {
@@ -37,7 +40,10 @@ OutputReader::OutputReader(UniqueFd output, UniqueFd error,
                            Callback callback)
     : callback_(std::move(callback)),
       rate_(lines_per_second),
-      file_(log_path, std::ios::app | std::ios::binary) {
+      log_path_(log_path),
+      file_(open(log_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
+                 0666)),
+      open_error_(file_.valid() ? 0 : errno) {
   output_.fd = std::move(output);
   error_.fd = std::move(error);
   int fds[2] = {-1, -1};
@@ -71,7 +77,6 @@ void OutputReader::Run() {
     std::string rest = stream->splitter.TakeRest();
     if (!rest.empty()) Deliver(*stream, {std::move(rest)});
   }
-  file_.flush();
   absl::MutexLock lock(&mutex_);
   last_words_ =
       error_.last_words.empty() ? output_.last_words : error_.last_words;
@@ -115,15 +120,41 @@ void OutputReader::Deliver(Stream& stream, std::vector<std::string> lines) {
       ++batch.num_dropped;
     }
   }
-  if (!lines.empty()) callback_(std::move(batch));
+  batch.bytes_not_kept = std::exchange(bytes_not_kept_, 0);
+  if (!lines.empty() || batch.bytes_not_kept > 0) callback_(std::move(batch));
 }
 
 void OutputReader::KeepOnDisk(absl::string_view bytes) {
   const auto room = static_cast<size_t>(kMaxLogFileBytes - file_bytes_);
   const size_t size = std::min(room, bytes.size());
-  file_.write(bytes.data(), static_cast<std::streamsize>(size));
-  file_.flush();
-  file_bytes_ += static_cast<int64_t>(size);
+  if (size < bytes.size()) {
+    NotKept(bytes.size() - size,
+            absl::StrCat("it is at its bound of ", kMaxLogFileBytes, " bytes"));
+  }
+  for (absl::string_view left = bytes.substr(0, size); !left.empty();) {
+    const ssize_t written = write(file_.get(), left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = open_error_ != 0 ? open_error_ : errno;
+      return NotKept(left.size(),
+                     written == 0 ? "it takes nothing" : strerror(error));
+    }
+    left.remove_prefix(static_cast<size_t>(written));
+    file_bytes_ += written;
+  }
+}
+
+// Later output is kept again once there is room.
+void OutputReader::NotKept(size_t bytes, absl::string_view why) {
+  bytes_not_kept_ += static_cast<int64_t>(bytes);
+  if (std::exchange(told_not_kept_, true)) return;
+  Log(LogLevel::kError, "log_file_not_written",
+      {{"path", log_path_}, {"bytes", bytes}, {"why", why}});
+  OutputLines note;
+  note.lines.push_back(absl::StrCat("[output is missing from the log file ",
+                                    log_path_,
+                                    " on the node from here on: ", why, "]"));
+  callback_(std::move(note));
 }
 
 }  // namespace evenstep::agent

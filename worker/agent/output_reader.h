@@ -3,11 +3,11 @@
 
 // Reads what one trainer writes to stdout and stderr until both are closed:
 // keeps it in a bounded file, and gives lines to a callback, bounded in length
-// and rate. Owns its thread and the two descriptors. The callback runs on that
-// thread and must not block.
+// and rate. What the file cannot take (a full disk, its own bound) is counted,
+// and said once in a line of its own. Owns its thread and the two descriptors.
+// The callback runs on that thread and must not block.
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -26,7 +26,8 @@ inline constexpr int64_t kMaxLogFileBytes = 64 << 20;
 
 struct OutputLines {
   std::vector<std::string> lines;
-  int64_t num_dropped = 0;  // above the rate, before and among these
+  int64_t num_dropped = 0;     // above the rate, before and among these
+  int64_t bytes_not_kept = 0;  // on disk, since the last call
 };
 
 class OutputReader {
@@ -59,13 +60,18 @@ class OutputReader {
   void ReadStream(Stream& stream);
   void Deliver(Stream& stream, std::vector<std::string> lines);
   void KeepOnDisk(absl::string_view bytes);
+  void NotKept(size_t bytes, absl::string_view why);
 
   const Callback callback_;
   Stream output_;
   Stream error_;
   LineRate rate_;
-  std::ofstream file_;
+  const std::string log_path_;
+  UniqueFd file_;
+  int open_error_ = 0;
   int64_t file_bytes_ = 0;
+  int64_t bytes_not_kept_ = 0;  // since the last call of callback_
+  bool told_not_kept_ = false;
   UniqueFd stop_read_;  // readable once Finish was called
   UniqueFd stop_write_;
   bool draining_ = false;

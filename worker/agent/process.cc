@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/spawn_options.h"
 #include "base/status_macros.h"
 
@@ -107,8 +108,8 @@ ProcessEnd Reap(pid_t pid) {
 }
 
 void AwaitGroupGone(pid_t pid) {
-  const absl::Time end = absl::Now() + kGroupWait;
-  while (kill(-pid, 0) == 0 && absl::Now() < end) {
+  const absl::Duration end = RealClock().Monotonic() + kGroupWait;
+  while (kill(-pid, 0) == 0 && RealClock().Monotonic() < end) {
     absl::SleepFor(kPollInterval);
   }
 }
@@ -133,9 +134,9 @@ absl::Status KillStranger(pid_t pid, int64_t start_ticks,
   };
   if (!is_there()) return absl::OkStatus();
   KillGroup(pid);
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Duration end = RealClock().Monotonic() + timeout;
   while (is_there()) {
-    if (absl::Now() >= end) {
+    if (RealClock().Monotonic() >= end) {
       return absl::DeadlineExceededError(
           absl::StrCat("process ", pid, " is still there ",
                        absl::FormatDuration(timeout), " after SIGKILL"));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "rpc/channel.h"
 #include "rpc/errors.h"
 
@@ -20,7 +20,7 @@ constexpr absl::Duration kAnswerSlack = absl::Seconds(2);
 struct RendezvousClient::Pending {
   v1::RendezvousRequest request;
   v1::RendezvousResponse response;
-  absl::Time end;
+  absl::Duration end;  // monotonic
   Answer answer;
   Backoff backoff{{}, RandomUniform()};
   std::unique_ptr<grpc::ClientContext> context;
@@ -36,14 +36,14 @@ void RendezvousClient::Call(const v1::RendezvousRequest& request,
                             absl::Duration budget, Answer answer) {
   auto pending = std::make_shared<Pending>();
   pending->request = request;
-  pending->end = absl::Now() + budget;
+  pending->end = RealClock().Monotonic() + budget;
   pending->answer = std::move(answer);
-  Try(std::move(pending));
+  Try(pending);
 }
 
-void RendezvousClient::Try(std::shared_ptr<Pending> pending) {
+void RendezvousClient::Try(const std::shared_ptr<Pending>& pending) {
   const absl::Duration left =
-      std::max(pending->end - absl::Now(), absl::ZeroDuration());
+      std::max(pending->end - RealClock().Monotonic(), absl::ZeroDuration());
   if (pending->request.has_get()) {
     pending->request.mutable_get()->set_wait_ms(
         absl::ToInt64Milliseconds(left));
@@ -57,10 +57,10 @@ void RendezvousClient::Try(std::shared_ptr<Pending> pending) {
   }
   stub_.async()->Rendezvous(
       pending->context.get(), &pending->request, &pending->response,
-      [this, pending](grpc::Status status) { Done(pending, status); });
+      [this, pending](const grpc::Status& status) { Done(pending, status); });
 }
 
-void RendezvousClient::Done(std::shared_ptr<Pending> pending,
+void RendezvousClient::Done(const std::shared_ptr<Pending>& pending,
                             const grpc::Status& status) {
   const absl::Status result = rpc::FromGrpc(status);
   EventLoop& loop = loop_;  // outlives this object, which may go with the lock
@@ -68,7 +68,10 @@ void RendezvousClient::Done(std::shared_ptr<Pending> pending,
     absl::MutexLock lock(&mutex_);
     calls_.erase(pending);
   }
-  if (absl::IsUnavailable(result) && absl::Now() < pending->end) {
+  // Too many callers at once is no lasting refusal either.
+  const bool may_pass =
+      absl::IsUnavailable(result) || absl::IsResourceExhausted(result);
+  if (may_pass && RealClock().Monotonic() < pending->end) {
     loop.PostAfter(pending->backoff.Next(), [this, pending] { Try(pending); });
     return;
   }

@@ -37,8 +37,8 @@ class RendezvousClient {
  private:
   struct Pending;
 
-  void Try(std::shared_ptr<Pending> pending) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Done(std::shared_ptr<Pending> pending, const grpc::Status& status)
+  void Try(const std::shared_ptr<Pending>& pending) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Done(const std::shared_ptr<Pending>& pending, const grpc::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   v1::AgentService::Stub stub_;

@@ -5,8 +5,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "base/log.h"
+#include "base/steady_wait.h"
 
 namespace evenstep::agent {
 
@@ -61,9 +61,9 @@ void SlowChecks::Run(std::function<absl::Status()> check, absl::Duration limit,
 void SlowChecks::Stop(absl::Duration patience) {
   if (thread_ == nullptr) return;
   answers_->Close();
-  const auto idle = std::make_shared<absl::Notification>();
+  const auto idle = std::make_shared<SteadyNotification>();
   thread_->Post([idle] { idle->Notify(); });
-  if (idle->WaitForNotificationWithTimeout(patience)) {
+  if (idle->WaitFor(patience)) {
     thread_->Stop();
     thread_ = nullptr;
     return;

@@ -113,7 +113,7 @@ void Trainer::CloseSocket() {
     socket = socket_;
   }
   if (socket == nullptr) return;
-  reader_done_.WaitForNotificationWithTimeout(kSocketDrain);
+  reader_done_.WaitFor(kSocketDrain);
   socket->Shutdown();
   reader_.join();
   writer_.join();

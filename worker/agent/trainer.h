@@ -20,8 +20,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "base/event_loop.h"
+#include "base/steady_wait.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "worker/agent/output_reader.h"
 #include "worker/agent/process.h"
@@ -90,7 +90,7 @@ class Trainer {
   // Shared with posted functions, which may outlive this object.
   const std::shared_ptr<const TrainerCallbacks> callbacks_;
   OutputReader output_;
-  absl::Notification reader_done_;
+  SteadyNotification reader_done_;
   absl::Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;  // the pid may be another's
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

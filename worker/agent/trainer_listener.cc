@@ -103,7 +103,7 @@ bool TrainerListener::MayTryAgain(int error) {
     Log(LogLevel::kWarning, "trainer_waits_to_connect",
         {{"path", path_}, {"status", ErrnoStatus(error, "accept", path_)}});
   }
-  return !stop_.WaitForNotificationWithTimeout(kFullRetry);
+  return !stop_.WaitFor(kFullRetry);
 }
 
 void TrainerListener::Greet(UniqueFd connection) {

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
+#include "base/steady_wait.h"
 #include "base/unique_fd.h"
 #include "wire/frame.h"
 
@@ -46,7 +46,7 @@ class TrainerListener {
   const UniqueFd fd_;
   const Callback callback_;
   bool told_full_ = false;  // on the thread
-  absl::Notification stop_;
+  SteadyNotification stop_;
   std::thread thread_;
 };
 

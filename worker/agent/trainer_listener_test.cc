@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "base/steady_wait.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "gtest/gtest.h"
 
@@ -33,7 +34,7 @@ rlim_t Used() { return static_cast<rlim_t>(UniqueFd(dup(0)).get()); }
 TEST(TrainerListenerTest, ATrainerWaitsWhileTheAgentHasNoDescriptorLeft) {
   std::string folder = ::testing::TempDir() + "/listener-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  absl::Notification connected[2];
+  SteadyNotification connected[2];
   TrainerConnection kept[2];  // a closed one would leave its descriptor
   auto listener =
       TrainerListener::Open(folder + "/s", [&](const TrainerConnection& made) {
@@ -66,7 +67,7 @@ TEST(TrainerListenerTest, ATrainerWaitsWhileTheAgentHasNoDescriptorLeft) {
   EXPECT_FALSE(connected[1].HasBeenNotified());
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   for (auto& rank : connected) {
-    EXPECT_TRUE(rank.WaitForNotificationWithTimeout(absl::Seconds(10)));
+    EXPECT_TRUE(rank.WaitFor(absl::Seconds(10)));
   }
   listener->reset();
   std::filesystem::remove_all(folder);

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
 
 namespace evenstep::agent {
@@ -46,6 +47,8 @@ std::string MachineId() {
 
 absl::Status MakeWorkFolder(const std::string& work_dir) {
   EVENSTEP_RETURN_IF_ERROR(MakePrivateFolder(work_dir));
+  // Where it is within a folder of data, no job trains on its logs.
+  EVENSTEP_RETURN_IF_ERROR(MarkOutputs(work_dir, {kAllOutputs}));
   EVENSTEP_RETURN_IF_ERROR(
       MakePrivateFolder(absl::StrCat(work_dir, "/sockets")));
   return MakePrivateFolder(absl::StrCat(work_dir, "/attempts"));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/spawn_options.h"
 
 extern char** environ;
@@ -42,6 +43,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
                                     absl::StrCat(getpid()), options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   SpawnOptions settings;
@@ -81,8 +83,10 @@ void ChildProcess::Terminate() {
 }
 
 void ChildProcess::WaitOrKill(absl::Duration grace) {
-  const absl::Time deadline = absl::Now() + grace;
-  while (!Ended() && absl::Now() < deadline) absl::SleepFor(kPollInterval);
+  const absl::Duration deadline = RealClock().Monotonic() + grace;
+  while (!Ended() && RealClock().Monotonic() < deadline) {
+    absl::SleepFor(kPollInterval);
+  }
   if (Ended()) return;
   killpg(pid_, SIGKILL);
   int status = 0;

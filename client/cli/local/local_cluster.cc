@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace evenstep::cli {
@@ -14,6 +15,8 @@ namespace {
 
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 constexpr int64_t kMaxPortFileBytes = 64;
+// An agent's grace: less than stop_grace, to clean up after it.
+constexpr char kShutdownGrace[] = "--shutdown-grace=60s";
 
 }  // namespace
 
@@ -54,8 +57,9 @@ absl::Status LocalCluster::StartCoordinator() {
 }
 
 absl::Status LocalCluster::WaitForPort(const std::string& port_file) {
-  const absl::Time deadline = absl::Now() + options_.start_timeout;
-  while (absl::Now() < deadline) {
+  const absl::Duration deadline =
+      RealClock().Monotonic() + options_.start_timeout;
+  while (RealClock().Monotonic() < deadline) {
     if (options_.stop.stop_requested()) return absl::CancelledError("stopped");
     EVENSTEP_RETURN_IF_ERROR(CheckChildren());
     auto text = ReadWholeFile(port_file, kMaxPortFileBytes);
@@ -78,8 +82,11 @@ absl::Status LocalCluster::StartAgent(int index) {
   const std::string work_dir = absl::StrCat(options_.folder, "/", node);
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(work_dir));
   std::vector<std::string> arguments = {
-      absl::StrCat("--coordinator=", address_), absl::StrCat("--node=", node),
-      "--slots=1", absl::StrCat("--work-dir=", work_dir),
+      absl::StrCat("--coordinator=", address_),
+      absl::StrCat("--node=", node),
+      "--slots=1",
+      kShutdownGrace,
+      absl::StrCat("--work-dir=", work_dir),
       absl::StrCat("--output-root=", options_.output_root)};
   if (!options_.trainer.empty()) {
     arguments.push_back(absl::StrCat("--trainer=", options_.trainer));

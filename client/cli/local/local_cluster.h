@@ -25,7 +25,8 @@ struct LocalClusterOptions {
   std::string trainer;      // of the agents; empty: evenstep-trainer there
   int num_nodes = 1;
   absl::Duration start_timeout = absl::Seconds(30);
-  absl::Duration stop_grace = absl::Seconds(15);
+  // Agents end their trainers sooner, unless those write weights.
+  absl::Duration stop_grace = absl::Seconds(70);
   std::stop_token stop;  // gives the start up
 };
 

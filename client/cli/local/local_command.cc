@@ -1,20 +1,26 @@
 #include "client/cli/local/local_command.h"
 
+#include <sys/un.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/log.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "base/usable_cores.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/local/child_watch.h"
 #include "client/cli/local/local_cluster.h"
 #include "client/cli/local/result_folder.h"
+#include "client/cli/show/index_progress.h"
+#include "jobspec/open_data.h"
 
 namespace evenstep::cli {
 namespace {
@@ -23,8 +29,23 @@ using client::Job;
 
 // Everything is on this machine: what does not answer soon is gone.
 constexpr absl::Duration kReconnectBudget = absl::Seconds(15);
-// From Ctrl-C until the job has to have stopped by itself.
-constexpr absl::Duration kStopTime = absl::Seconds(20);
+// From Ctrl-C until the job has to have stopped by itself. The agents end it
+// within seconds of its stop time-out; only weights take longer to write.
+constexpr absl::Duration kStopTime = absl::Minutes(15);
+
+// The ranks run on this machine: an index that is made here is theirs too, its
+// progress can be seen, and what is wrong with the data is found before
+// anything is started.
+absl::Status IndexData(Environment& environment, const GlobalOptions& global,
+                       const jobspec::JobSpec& spec) {
+  IndexProgressView progress(environment, global.quiet);
+  SetLogLevel(LogLevel::kWarning);
+  environment.ends_at_once = true;  // until indexing begins
+  const auto data = jobspec::OpenData(spec, progress.Callback());
+  environment.ends_at_once = false;
+  progress.Finish();
+  return data.status();
+}
 
 class LocalRun {
  public:
@@ -39,14 +60,25 @@ class LocalRun {
   ExitCode Run(const LocalJob& local) {
     absl::StatusOr<Job> ended = RunJob(local);
     client_.reset();  // an open connection would hold the coordinator up
-    if (cluster_) cluster_->Stop();
+    if (cluster_) {
+      cluster_->Stop();
+      const absl::Status kept =
+          KeepTrainerLogs(folder_.path(), result_folder_ + "/logs");
+      if (!kept.ok()) output_.Message(std::string(kept.message()));
+    }
     if (command_.keep) {
       folder_.Keep();
       output_.Message(absl::StrCat("Kept: ", folder_.path()));
     }
-    if (ended.ok()) return Report(*ended);
+    if (ended.ok()) {
+      // A rank whose agent is lost leaves weights that nobody hears of.
+      if (ended->weights_path.empty()) FindWeights(UnfinishedFolder(), &*ended);
+      return Report(*ended);
+    }
     const ExitCode code = output_.Fail(ended.status());
-    if (!result_folder_.empty()) {
+    if (HasWork()) {
+      Report(JobAsItIs(ended.status()));
+    } else if (!result_folder_.empty()) {
       output_.Message(absl::StrCat("Logs: ", result_folder_, "/logs"));
     }
     return environment_.interrupted.stop_requested() ? kExitInterrupted : code;
@@ -61,7 +93,8 @@ class LocalRun {
     client_ = Connect();
     EVENSTEP_ASSIGN_OR_RETURN(client::SubmitResult submitted,
                               client_->Submit(submit));
-    return Follow(submitted.job);
+    job_ = submitted.job;
+    return Follow(job_);
   }
 
   absl::Status ChooseResultFolder(const std::string& job_id) {
@@ -70,7 +103,7 @@ class LocalRun {
     std::error_code error;
     result_folder_ =
         std::filesystem::absolute(folder, error).lexically_normal().string();
-    return MakeFolders(result_folder_);
+    return MakeResultFolder(result_folder_);
   }
 
   absl::Status StartCluster(int num_nodes) {
@@ -78,7 +111,7 @@ class LocalRun {
     options.bin_dir = environment_.bin_dir;
     options.folder = folder_.path();
     options.log_dir = result_folder_ + "/logs";
-    options.output_root = folder_.path() + "/results";
+    options.output_root = absl::StrCat(result_folder_, "/", kUnfinishedName);
     options.trainer = command_.trainer;
     options.num_nodes = num_nodes;
     options.stop = environment_.interrupted;
@@ -108,8 +141,8 @@ class LocalRun {
       return ended;
     }
     printer.Say(
-        "Stopping after the step that runs now. Ctrl-C again does not wait "
-        "for it: the processes are ended within seconds.");
+        "Stopping after the step that runs now; its weights are kept. Ctrl-C "
+        "again does not wait for it: the weights of the step before are kept.");
     EVENSTEP_RETURN_IF_ERROR(client_->Cancel(job.id, "interrupted").status());
     return FollowUntil(job, environment_.interrupted_twice,
                        absl::Now() + kStopTime, &cursor, printer);
@@ -144,34 +177,73 @@ class LocalRun {
     steps_.push_back(*item.step);
     if (std::exchange(data_told_, true)) return;
     const absl::StatusOr<Job> job = client_->Get(job_id);
-    if (job.ok() && job->data) printer.Say("Data: " + FormatData(*job->data));
+    if (job.ok() && job->data) printer.Say(FormatDataAndWarnings(*job->data));
+  }
+
+  std::string UnfinishedFolder() const {
+    return absl::StrCat(result_folder_, "/", kUnfinishedName, "/", job_.id);
+  }
+
+  // Something to keep of a job whose end was not heard of.
+  bool HasWork() const {
+    if (job_.id.empty()) return false;
+    Job job;
+    FindWeights(UnfinishedFolder(), &job);
+    return !steps_.empty() || !job.weights_path.empty();
+  }
+
+  // What is known of it now that its processes are gone.
+  Job JobAsItIs(const absl::Status& why) const {
+    Job job = job_;
+    const bool interrupted = environment_.interrupted.stop_requested();
+    job.state =
+        interrupted ? client::JobState::kCancelled : client::JobState::kFailed;
+    job.reason = interrupted ? "INTERRUPTED" : "SERVICE_LOST";
+    job.message = std::string(why.message());
+    job.started = job.submitted;
+    job.steps_done = static_cast<int64_t>(steps_.size());
+    FindWeights(UnfinishedFolder(), &job);
+    return job;
   }
 
   ExitCode Report(const Job& job) {
     output_.Message(FormatOutcome(job));
     absl::StatusOr<Json> summary = LeaveResults(result_folder_, job, steps_);
     if (!summary.ok()) return output_.Fail(summary.status());
+    RemoveUnfinished();
     if (!command_.json_summary.empty()) {
       const absl::Status written = WriteFileAtomically(
           command_.json_summary, DumpJson(*summary, kJsonIndent) + "\n");
       if (!written.ok()) return output_.Fail(written);
+      MarkOutput(command_.json_summary).IgnoreError();
     }
-    ShowResults(*summary);
+    ShowResults(*summary, job);
     return environment_.interrupted.stop_requested() ? kExitInterrupted
                                                      : ExitCodeOf(job.state);
   }
 
-  void ShowResults(const Json& summary) {
+  // What was in it has been brought. Other runs may have left folders there.
+  void RemoveUnfinished() const {
+    std::error_code error;
+    std::filesystem::remove_all(UnfinishedFolder(), error);
+    std::filesystem::remove(absl::StrCat(result_folder_, "/", kUnfinishedName),
+                            error);
+  }
+
+  void ShowResults(const Json& summary, Job job) {
     if (output_.structured()) return output_.Document(summary);
     const Json& files = summary["files"];
     std::vector<Row> rows;
-    for (const auto& [key, title] : {std::pair("weights", "Weights:"),
-                                     {"loss_curve", "Loss curve:"},
+    if (files["weights"].is_string()) {
+      job.weights_path = files["weights"].get<std::string>();
+      job.weights_node.clear();  // here
+    }
+    const std::string weights = FormatWeights(job);
+    if (!weights.empty()) rows.push_back({"Weights:", weights});
+    for (const auto& [key, title] : {std::pair("loss_curve", "Loss curve:"),
                                      {"summary", "Summary:"},
                                      {"job_file", "Job file:"}}) {
-      if (files[key].is_string()) {
-        rows.push_back({title, files[key].get<std::string>()});
-      }
+      rows.push_back({title, files[key].get<std::string>()});
     }
     rows.push_back({"Logs:", result_folder_ + "/logs"});
     output_.Text(FormatTable(rows, output_.colour()));
@@ -185,18 +257,36 @@ class LocalRun {
   std::string result_folder_;
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<client::Client> client_;
+  Job job_;  // as it was submitted
   std::vector<client::StepSummary> steps_;
   int attempt_ = 0;
   bool data_told_ = false;
 };
+
+// What the agents put below a run's folder that has the longest path:
+// "/node-1023/sockets/4294967295.sock".
+constexpr size_t kSocketBytes = 10 + 9 + 10 + 5;
+constexpr size_t kMaxFolderBytes =
+    sizeof(sockaddr_un::sun_path) - 1 - kSocketBytes;
+
+// The agents check it too, but they would name a flag that nobody gave.
+absl::Status CheckFolder(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const size_t own = path.size() - parent.size();
+  if (path.size() <= kMaxFolderBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "TMPDIR is ", parent, ": the path has ", parent.size(),
+      " bytes, and the sockets of a run, which are made there, allow ",
+      kMaxFolderBytes - own,
+      "; set TMPDIR to a folder with a shorter path, such as /tmp"));
+}
 
 }  // namespace
 
 ExitCode Local(Environment& environment, const GlobalOptions& global,
                const LocalCommand& command) {
   Output output(environment, global);
-  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());
-  absl::StatusOr<LocalJob> job = MakeLocalJob(command, num_cores);
+  absl::StatusOr<LocalJob> job = MakeLocalJob(command, UsableCores());
   if (!job.ok()) return output.Fail(job.status());
   output.Message(absl::StrCat("Training on ", DescribeLocalJob(job->spec)));
   if (job->chosen_here) {
@@ -204,8 +294,12 @@ ExitCode Local(Environment& environment, const GlobalOptions& global,
         "Choose otherwise with --steps, --ranks, --policy, "
         "--preset, --set KEY=VALUE, or a job file.");
   }
+  const absl::Status indexed = IndexData(environment, global, job->spec);
+  if (!indexed.ok()) return output.Fail(indexed);
   absl::StatusOr<PrivateFolder> folder = PrivateFolder::Make();
   if (!folder.ok()) return output.Fail(folder.status());
+  const absl::Status fits = CheckFolder(folder->path());
+  if (!fits.ok()) return output.Fail(fits);
   LocalRun run(environment, global, command, *std::move(folder));
   return run.Run(*job);
 }

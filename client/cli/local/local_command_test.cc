@@ -17,7 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "base/testing/temp_folder.h"
 #include "client/cli/local/child_process.h"
+#include "data/safetensors.h"
 #include "evenstep/testing/fake_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -70,10 +72,10 @@ class LocalCommandTest : public ::testing::Test {
             ::testing::TempDir() + "local_command_" +
             ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::remove_all(folder_);
-    for (const char* sub : {"bin", "documents", "tmp"}) {
+    for (const char* sub : {"bin", "documents"}) {
       fs::create_directories(folder_ + "/" + sub);
     }
-    setenv("TMPDIR", (folder_ + "/tmp").c_str(), 1);
+    setenv("TMPDIR", temporary_.path().c_str(), 1);
     const char* bin = getenv("EVENSTEP_BIN_DIR");
     fs::create_symlink(absl::StrCat(bin == nullptr ? "." : bin, "/evenstep"),
                        folder_ + "/bin/evenstep");
@@ -87,7 +89,8 @@ class LocalCommandTest : public ::testing::Test {
     command_.ranks = 2;
   }
   ~LocalCommandTest() override {
-    EXPECT_TRUE(fs::is_empty(folder_ + "/tmp")) << "the private folder is left";
+    EXPECT_TRUE(fs::is_empty(temporary_.path()))
+        << "the private folder is left";
     fs::remove_all(folder_);
     unsetenv("TMPDIR");
   }
@@ -143,6 +146,7 @@ class LocalCommandTest : public ::testing::Test {
     return Local(environment, global_, command_);
   }
 
+  const TempFolder temporary_;  // short: sockets would be made there
   const std::string folder_;
   FakeClient fake_;
   GlobalOptions global_;
@@ -200,6 +204,62 @@ TEST_F(LocalCommandTest, CtrlCStopsTheJobCleanly) {
   EXPECT_EQ(Run(), 130);
   EXPECT_THAT(err_.str(), HasSubstr("Stopping after the step that runs now"));
   EXPECT_THAT(err_.str(), HasSubstr("CANCELLED"));
+  ExpectNobodyLives();
+}
+
+TEST_F(LocalCommandTest, AJobThatEndsEarlyNamesTheStepOfItsWeights) {
+  command_.num_steps = 9;
+  fake_.ScriptSubmit([this](FakeClient& fake, const Job& submitted) {
+    Job job = submitted;
+    job.weights_path = folder_ + "/weights";
+    job.weights_steps = 4;
+    job.weights_node = "node-0";
+    std::ofstream(job.weights_path) << "weights";
+    fake.PutJob(job);
+    client::JobEvent event;
+    event.state = JobState::kFailed;
+    event.reason = "DATA_ERROR";
+    fake.AddEvent(job.id, event);
+  });
+  EXPECT_EQ(Run(), 1);
+  EXPECT_EQ(ReadFile(folder_ + "/out/model.safetensors"), "weights");
+  EXPECT_THAT(out_.str(), HasSubstr(folder_ + "/out/model.safetensors (after 4 "
+                                              "of 9 steps)"));
+  const Json summary = Json::parse(ReadFile(folder_ + "/out/summary.json"));
+  EXPECT_EQ(summary["weights_steps"], 4);
+}
+
+TEST_F(LocalCommandTest, AJobWithoutWeightsSaysSo) {
+  fake_.ScriptSubmit([](FakeClient& fake, const Job& submitted) {
+    Job job = submitted;
+    job.started = absl::UnixEpoch();
+    job.weights_note = "no step was done";
+    fake.PutJob(job);
+    client::JobEvent event;
+    event.state = JobState::kCancelled;
+    fake.AddEvent(job.id, event);
+  });
+  EXPECT_EQ(Run(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("none were written: no step was done"));
+}
+
+// The coordinator is not asked any more: what the trainers wrote is brought.
+TEST_F(LocalCommandTest, ASecondCtrlCBringsTheWeightsThatWereWritten) {
+  fake_.ScriptSubmit([this](FakeClient&, const Job& job) {
+    const std::string place = folder_ + "/out/unfinished/" + job.id;
+    fs::create_directories(place);
+    const std::string bytes(8, '\1');
+    ASSERT_TRUE(data::WriteSafetensors(place + "/model.rank-1.safetensors",
+                                       {{"w", "F64", {1}, bytes}},
+                                       {{"evenstep.steps", "3"}})
+                    .ok());
+    interrupt_.request_stop();
+    interrupt_again_.request_stop();
+  });
+  EXPECT_EQ(Run(), 130);
+  EXPECT_TRUE(data::ReadSafetensors(folder_ + "/out/model.safetensors").ok());
+  EXPECT_THAT(out_.str(), HasSubstr("model.safetensors (after 3 of "));
+  EXPECT_FALSE(fs::exists(folder_ + "/out/unfinished"));
   ExpectNobodyLives();
 }
 

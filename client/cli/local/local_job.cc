@@ -8,8 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "client/cli/job_source.h"
 #include "data/source_kind.h"
+#include "jobspec/input_check.h"
 #include "planner/planner.h"
 
 namespace evenstep::cli {
@@ -45,6 +47,16 @@ absl::StatusOr<std::string> AbsolutePath(const std::string& path) {
   return absolute.lexically_normal().string();
 }
 
+// A path that is made absolute takes the working folder's bytes.
+absl::Status CheckName(absl::string_view flag, absl::string_view given,
+                       const std::string& absolute) {
+  if (CheckUtf8(flag, absolute).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, " ", ToValidUtf8(given), ": its path ", ToValidUtf8(absolute),
+      " is not UTF-8, which the text of a job must be; rename the folder or "
+      "file whose name has the '?'"));
+}
+
 // A source with an absolute path; a bare path is one of text. What it names
 // exists.
 absl::StatusOr<std::string> DataSource(const std::string& data) {
@@ -57,6 +69,7 @@ absl::StatusOr<std::string> DataSource(const std::string& data) {
   }
   EVENSTEP_ASSIGN_OR_RETURN(std::string absolute,
                             data::AbsoluteSource(source, "."));
+  EVENSTEP_RETURN_IF_ERROR(CheckName("--data", data, absolute));
   const absl::Status found = data::LookForSource(absolute);
   if (found.ok()) return absolute;
   return absl::InvalidArgumentError(absl::StrCat("--data: ", found.message()));
@@ -78,36 +91,40 @@ absl::StatusOr<client::SubmitOptions> BaseJob(const LocalCommand& command) {
 }
 
 absl::Status AddOverrides(const LocalCommand& command, int num_cores,
-                          std::vector<std::string>* overrides) {
+                          client::SubmitOptions* job) {
   const bool from_file = !command.file.empty();
+  const auto add = [job](const char* flag, std::string pair) {
+    job->overrides.push_back(std::move(pair));
+    job->override_names.emplace_back(flag);
+  };
   if (command.ranks) {
-    overrides->push_back(absl::StrCat("ranks=", *command.ranks));
+    add("--ranks", absl::StrCat("ranks=", *command.ranks));
   } else if (!from_file) {
     const int ranks = std::clamp(num_cores, 1, kMostDefaultRanks);
-    overrides->push_back(absl::StrCat("ranks=", ranks));
+    add("", absl::StrCat("ranks=", ranks));
   }
   if (!command.data.empty()) {
     EVENSTEP_ASSIGN_OR_RETURN(std::string source, DataSource(command.data));
-    overrides->push_back("data.source=" + source);
+    add("--data", "data.source=" + source);
   }
   if (command.num_steps) {
-    overrides->push_back(absl::StrCat("steps=", *command.num_steps));
+    add("--steps", absl::StrCat("steps=", *command.num_steps));
     const bool default_job = !from_file && command.preset.empty();
     if (default_job && *command.num_steps < kDefaultWarmup) {
-      overrides->push_back("optimizer.warmup=0");
+      add("", "optimizer.warmup=0");
     }
   }
   if (!command.policy.empty()) {
-    overrides->push_back("policy=" + command.policy);
+    add("--policy", "policy=" + command.policy);
   }
   if (command.costs == kProfileWord) {
-    overrides->push_back("costs=profile");
+    add("--costs", "costs=profile");
   } else if (!command.costs.empty()) {
     EVENSTEP_ASSIGN_OR_RETURN(std::string path, AbsolutePath(command.costs));
-    overrides->push_back("costs=" + path);
+    EVENSTEP_RETURN_IF_ERROR(CheckName("--costs", command.costs, path));
+    add("--costs", "costs=" + path);
   }
-  overrides->insert(overrides->end(), command.overrides.begin(),
-                    command.overrides.end());
+  for (const std::string& pair : command.overrides) add("", pair);
   return absl::OkStatus();
 }
 
@@ -116,15 +133,15 @@ absl::StatusOr<jobspec::JobSpec> Parse(const client::SubmitOptions& job) {
   options.name = job.file_name;
   options.base_dir = job.base_dir;
   options.overrides = job.overrides;
+  options.override_names = job.override_names;
   return jobspec::ParseJobFile(job.job_file, options);
 }
 
 // The ranks run on this machine: what they will not find is missing here.
-absl::Status CheckData(const std::string& source) {
-  const absl::Status found = data::LookForSource(source);
+absl::Status CheckInputs(const jobspec::JobSpec& spec) {
+  absl::Status found = jobspec::CheckInputs(spec, {});
   if (found.ok()) return found;
-  return absl::InvalidArgumentError(
-      absl::StrCat("data.source ", source, ": ", found.message()));
+  return absl::InvalidArgumentError(found.message());
 }
 
 // Before anything is started.
@@ -151,8 +168,7 @@ absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
   LocalJob job;
   job.chosen_here = command.file.empty();
   EVENSTEP_ASSIGN_OR_RETURN(job.submit, BaseJob(command));
-  EVENSTEP_RETURN_IF_ERROR(
-      AddOverrides(command, num_cores, &job.submit.overrides));
+  EVENSTEP_RETURN_IF_ERROR(AddOverrides(command, num_cores, &job.submit));
   EVENSTEP_RETURN_IF_ERROR(
       CheckPresetData(command.preset, job.submit.overrides));
   EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
@@ -164,7 +180,7 @@ absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
     EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
   }
   EVENSTEP_RETURN_IF_ERROR(jobspec::CheckJobFits(job.spec));
-  EVENSTEP_RETURN_IF_ERROR(CheckData(job.spec.data.source));
+  EVENSTEP_RETURN_IF_ERROR(CheckInputs(job.spec));
   return job;
 }
 

@@ -6,15 +6,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "base/atomic_file_writer.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "client/cli/local/run_summary.h"
+#include "data/safetensors.h"
+#include "data/weights_file.h"
 #include "jobspec/llama_config.h"
 
 namespace evenstep::cli {
@@ -27,6 +38,7 @@ using jobspec::kConfigName;
 constexpr char kPrefix[] = "evenstep-local-";
 // Locked while the run lives, whatever ends it.
 constexpr char kLockName[] = "/owner";
+constexpr size_t kCopiedBytes = 1 << 20;
 
 bool IsStale(const std::string& folder) {
   struct stat info = {};
@@ -50,15 +62,27 @@ void RemoveStale(const fs::path& parent) {
   }
 }
 
-// A rename where both are on one disk, a copy otherwise.
+absl::Status CopyFile(const std::string& from, const std::string& to) {
+  const UniqueFd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in.valid()) return ErrnoStatus(errno, "cannot open", from);
+  EVENSTEP_ASSIGN_OR_RETURN(AtomicFileWriter out, AtomicFileWriter::Open(to));
+  std::string buffer(kCopiedBytes, '\0');
+  while (true) {
+    const ssize_t got = read(in.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "cannot read", from);
+    if (got == 0) return out.Commit();
+    EVENSTEP_RETURN_IF_ERROR(
+        out.Append({buffer.data(), static_cast<size_t>(got)}));
+  }
+}
+
+// A rename where both are on one disk, a copy otherwise: whole or absent.
 absl::Status MoveFile(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
   if (!error) return absl::OkStatus();
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (!error) return absl::OkStatus();
-  return ErrnoStatus(error.value(), absl::StrCat("cannot copy ", from, " to"),
-                     to);
+  return CopyFile(from, to);
 }
 
 // What an earlier run left under this name: "model.safetensors.previous".
@@ -70,19 +94,110 @@ absl::Status SetAside(const std::string& path) {
   return ErrnoStatus(error.value(), "cannot set aside", path);
 }
 
+// Results replace only what an earlier run left: a file that has the name of a
+// result and no mark is the user's.
+absl::Status CheckForForeignFiles(const std::string& folder) {
+  const OutputMarks marks = ReadOutputMarks(folder);
+  std::vector<absl::string_view> foreign;
+  std::error_code error;
+  for (const absl::string_view name : kResultNames) {
+    if (!marks.Has(name) &&
+        fs::exists(absl::StrCat(folder, "/", name), error)) {
+      foreign.push_back(name);
+    }
+  }
+  const auto has = [&](absl::string_view name) {
+    return std::find(foreign.begin(), foreign.end(), name) != foreign.end();
+  };
+  // Results of a version that left no marks.
+  const bool unmarked = has("loss.csv") && has("loss.json") &&
+                        has("summary.json") && has("job.yaml");
+  if (foreign.empty() || unmarked) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      folder, " holds ", absl::StrJoin(foreign, ", "),
+      ", which no earlier run wrote there and this one would replace; choose "
+      "another --output"));
+}
+
+absl::Status NoTemporaryFolder(const std::error_code& error) {
+  const char* const value = getenv("TMPDIR");
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no folder for temporary files: TMPDIR is ",
+                   value == nullptr ? "not set" : value, ": ", error.message(),
+                   "; set it to a folder that is there"));
+}
+
+// One that a trainer wrote: NODE/attempts/JOB.ATTEMPT/rank-R.log.
+struct TrainerLog {
+  int64_t attempt = 0;
+  fs::path path;
+};
+
+std::vector<fs::path> Entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    entries.push_back(entry.path());
+  }
+  return entries;
+}
+
+// In the order of attempts.
+std::vector<TrainerLog> FindTrainerLogs(const std::string& folder) {
+  std::vector<TrainerLog> logs;
+  for (const fs::path& node : Entries(folder)) {
+    for (const fs::path& attempt : Entries(node / "attempts")) {
+      int64_t number = 0;
+      const std::string extension = attempt.extension().string();
+      if (!absl::SimpleAtoi(absl::StripPrefix(extension, "."), &number)) {
+        continue;
+      }
+      for (const fs::path& file : Entries(attempt)) {
+        const std::string name = file.filename().string();
+        if (absl::StartsWith(name, "rank-") && absl::EndsWith(name, ".log")) {
+          logs.push_back({number, file});
+        }
+      }
+    }
+  }
+  std::sort(logs.begin(), logs.end(),
+            [](const TrainerLog& a, const TrainerLog& b) {
+              return std::tie(a.attempt, a.path) < std::tie(b.attempt, b.path);
+            });
+  return logs;
+}
+
 }  // namespace
+
+absl::Status KeepTrainerLogs(const std::string& folder,
+                             const std::string& log_dir) {
+  for (const TrainerLog& log : FindTrainerLogs(folder)) {
+    const fs::path kept = fs::path(log_dir) / log.path.filename();
+    std::ifstream from(log.path, std::ios::binary);
+    std::ofstream to(kept, std::ios::binary | std::ios::app);
+    // An empty file is no failure: nothing to copy sets the failbit.
+    if (from.peek() != std::ifstream::traits_type::eof()) to << from.rdbuf();
+    if (!to.flush()) {
+      return absl::UnknownError(absl::StrCat(
+          "cannot append ", log.path.string(), " to ", kept.string()));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<PrivateFolder> PrivateFolder::Make(const std::string& parent) {
   std::error_code error;
   fs::path place =
       parent.empty() ? fs::temp_directory_path(error) : fs::path(parent);
-  if (error) place = "/tmp";
+  if (error) return NoTemporaryFolder(error);
   RemoveStale(place);
   std::string path = (place / (std::string(kPrefix) + "XXXXXX")).string();
   if (mkdtemp(path.data()) == nullptr) {
     return ErrnoStatus(errno, "cannot make a folder", path);
   }
   PrivateFolder folder(path);
+  // Where TMPDIR is a folder of data, a run does not train on itself.
+  EVENSTEP_RETURN_IF_ERROR(MarkOutputs(path, {kAllOutputs}));
   // Under another name until it is locked: nobody takes it for a stale one.
   const std::string lock = path + "/.owner";
   folder.lock_.Reset(open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
@@ -110,11 +225,40 @@ PrivateFolder::~PrivateFolder() {
   if (!path_.empty() && !kept_) fs::remove_all(path_, error);
 }
 
+void FindWeights(const std::string& folder, client::Job* job) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    // Rank 0's, or those of the rank that wrote in its place.
+    const std::string name = entry.path().filename().string();
+    const bool usual = name == data::kWeightsName;
+    if (!usual && !(absl::StartsWith(name, "model.rank-") &&
+                    absl::EndsWith(name, ".safetensors"))) {
+      continue;
+    }
+    const auto header = data::ReadSafetensorsHeader(entry.path().string());
+    if (!header.ok()) continue;
+    const auto steps = header->metadata.find("evenstep.steps");
+    job->weights_path = entry.path().string();
+    job->weights_note.clear();
+    job->weights_steps = 0;
+    if (steps != header->metadata.end()) {
+      (void)absl::SimpleAtoi(steps->second, &job->weights_steps);
+    }
+    if (usual) return;
+  }
+}
+
+absl::Status MakeResultFolder(const std::string& folder) {
+  EVENSTEP_RETURN_IF_ERROR(MakeFolders(folder));
+  EVENSTEP_RETURN_IF_ERROR(CheckForForeignFiles(folder));
+  return MarkOutputs(folder, kResultNames);
+}
+
 absl::StatusOr<Json> LeaveResults(
     const std::string& folder, const client::Job& job,
     const std::vector<client::StepSummary>& steps) {
-  EVENSTEP_RETURN_IF_ERROR(MakeFolders(folder));
-  const std::string weights = folder + "/model.safetensors";
+  EVENSTEP_RETURN_IF_ERROR(MakeResultFolder(folder));
+  const std::string weights = absl::StrCat(folder, "/", data::kWeightsName);
   const std::string curve = folder + "/loss.csv";
   const std::string json_curve = folder + "/loss.json";
   const std::string job_file = folder + "/job.yaml";

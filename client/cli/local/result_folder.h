@@ -37,6 +37,24 @@ class PrivateFolder {
   UniqueFd lock_;
 };
 
+// Appends what the trainers wrote to LOG_DIR/rank-R.log, attempt after attempt.
+// `folder` holds the agents' working folders, one a node.
+absl::Status KeepTrainerLogs(const std::string& folder,
+                             const std::string& log_dir);
+
+// Where the agents of a local run write, in the run's folder: a run that is
+// killed leaves its weights there.
+inline constexpr char kUnfinishedName[] = "unfinished";
+
+// Fills in the weights that trainers left in `folder`, if there are any, of a
+// job whose end was not heard of.
+void FindWeights(const std::string& folder, client::Job* job);
+
+// Makes the folder that the user keeps, with the marker that tells results from
+// data (base/output_marker.h). INVALID_ARGUMENT: it holds a file with the name
+// of a result that no earlier run wrote.
+absl::Status MakeResultFolder(const std::string& folder);
+
 // Writes summary.json, loss.csv, loss.json and job.yaml into `folder` and moves
 // the weights there, if there are any, with the configuration beside them.
 // Those of an earlier run get the ending ".previous": files of two runs are not

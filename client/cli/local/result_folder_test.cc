@@ -5,6 +5,9 @@
 #include <iterator>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "data/safetensors.h"
+#include "data/text/file_list.h"
 #include "gtest/gtest.h"
 
 namespace evenstep::cli {
@@ -63,6 +66,98 @@ TEST_F(ResultFolderTest, AFolderGoesWithItsOwner) {
     EXPECT_TRUE(fs::is_directory(path));
   }
   EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(ResultFolderTest, LogsOfTrainersAreKeptInTheOrderOfAttempts) {
+  const auto write = [&](const std::string& name, const std::string& text) {
+    const fs::path path = fs::path(parent_) / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  };
+  write("node-0/attempts/job.10/rank-1.log", "third\n");
+  write("node-1/attempts/job.2/rank-1.log", "first\n");
+  write("node-0/attempts/job.3/rank-1.log", "");
+  write("node-0/attempts/job.3/rank-0.log", "of rank 0\n");
+  write("node-0/attempts/job.3/trainers", "not a log\n");
+  write("node-0/attempts/note.txt/rank-0.log", "of no attempt\n");
+  const std::string logs = parent_ + "/logs";
+  write("logs/rank-1.log", "of an earlier run\n");
+  ASSERT_TRUE(KeepTrainerLogs(parent_, logs).ok());
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(read(logs + "/rank-0.log"), "of rank 0\n");
+  EXPECT_EQ(read(logs + "/rank-1.log"), "of an earlier run\nfirst\nthird\n");
+  EXPECT_EQ(std::distance(fs::directory_iterator(logs), {}), 2);
+  EXPECT_FALSE(KeepTrainerLogs(parent_, parent_ + "/no/folder").ok());
+}
+
+TEST_F(ResultFolderTest, WeightsOfRankZeroComeBeforeThoseOfAnother) {
+  const std::string bytes(8, '\1');
+  for (const auto& [name, steps] : {std::pair("model.rank-1.safetensors", "3"),
+                                    {"model.safetensors", "4"},
+                                    {"model.safetensors.tmp.Ab12Cd", "5"}}) {
+    ASSERT_TRUE(data::WriteSafetensors(absl::StrCat(parent_, "/", name),
+                                       {{"w", "F64", {1}, bytes}},
+                                       {{"evenstep.steps", steps}})
+                    .ok());
+  }
+  client::Job job;
+  FindWeights(parent_, &job);
+  EXPECT_EQ(job.weights_path, parent_ + "/model.safetensors");
+  EXPECT_EQ(job.weights_steps, 4);
+  fs::remove(job.weights_path);
+  FindWeights(parent_, &job);
+  EXPECT_EQ(job.weights_path, parent_ + "/model.rank-1.safetensors");
+  EXPECT_EQ(job.weights_steps, 3);
+}
+
+TEST_F(ResultFolderTest, NoFileOfTheUserIsReplaced) {
+  for (const char* name : {"model.safetensors", "job.yaml", "logs"}) {
+    const std::string folder = absl::StrCat(parent_, "/of-", name);
+    fs::create_directories(folder);
+    std::ofstream(absl::StrCat(folder, "/", name)) << "precious";
+    const absl::Status status = MakeResultFolder(folder);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find(absl::StrCat("holds ", name, ", which")),
+              absl::string_view::npos)
+        << status;
+    EXPECT_FALSE(fs::exists(absl::StrCat(folder, "/.evenstep-output")));
+  }
+  const std::string unmarked = parent_ + "/unmarked";
+  fs::create_directories(unmarked);
+  for (const char* name :
+       {"loss.csv", "loss.json", "summary.json", "job.yaml"}) {
+    std::ofstream(absl::StrCat(unmarked, "/", name)) << "of an older version";
+  }
+  EXPECT_TRUE(MakeResultFolder(unmarked).ok());
+  EXPECT_TRUE(MakeResultFolder(unmarked).ok()) << "marked now";
+}
+
+TEST_F(ResultFolderTest, NoFileOfARunIsDataOfTheNext) {
+  const std::string out = parent_ + "/notes";
+  fs::create_directories(out);
+  std::ofstream(out + "/note.txt") << "a note";
+  ASSERT_TRUE(MakeResultFolder(out).ok());
+  for (int run = 0; run < 2; ++run) {
+    client::Job job;
+    job.weights_path = parent_ + "/run/model.safetensors";
+    fs::create_directories(parent_ + "/run");
+    std::ofstream(job.weights_path) << "weights";
+    std::ofstream(parent_ + "/run/config.json") << "{}";
+    fs::create_directories(out + "/logs");
+    std::ofstream(out + "/logs/coordinator.log") << "a line";
+    ASSERT_TRUE(LeaveResults(out, job, {}).ok());
+    const auto list = data::ListFiles(out);
+    ASSERT_TRUE(list.ok()) << list.status();
+    ASSERT_EQ(list->files.size(), 1u) << list->files[0].name;
+    EXPECT_EQ(list->files[0].name, "note.txt");
+    EXPECT_EQ(list->left_out.own, run == 0 ? 7 : 9);
+  }
+  const auto made = PrivateFolder::Make(parent_);
+  std::ofstream(made->path() + "/log") << "a line";
+  EXPECT_EQ(data::ListFiles(parent_)->files.size(), 1u);
 }
 
 TEST_F(ResultFolderTest, FilesOfTwoRunsAreNotMixed) {

@@ -102,6 +102,8 @@ Json SummarizeRun(const client::Job& job, const Steps& steps) {
                   {"ranks", job.ranks},
                   {"num_steps", job.num_steps},
                   {"steps_done", job.steps_done},
+                  {"weights_steps", job.weights_steps},
+                  {"weights_note", job.weights_note},
                   {"emulated_link", job.emulated_link}};
   AddFigures(job, steps, &summary);
   summary["data"] = job.data ? ToJson(*job.data) : Json();

@@ -7,6 +7,7 @@
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/job_views.h"
 #include "client/cli/show/table.h"
+#include "data/sample_rules.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
@@ -80,7 +81,7 @@ std::string Histogram(const DataReport& report, int columns) {
 
 // What the rule does with those that are too long.
 std::string TooLongText(const DataReport& report) {
-  const std::string count =
+  std::string count =
       absl::StrCat(Counted(report.num_too_long, "sample"), " (",
                    Share(report.num_too_long, report.num_samples),
                    report.num_too_long == 1 ? ") is" : ") are", " longer than ",
@@ -111,13 +112,19 @@ std::string ClipText(const DataReport& report) {
 }
 
 std::string BadText(const DataReport& report) {
-  const std::string count = Counted(report.num_bad, "bad sample");
+  std::string count = Counted(report.num_bad, "bad sample");
   if (report.num_bad == 0) return count;
   if (report.on_bad_sample == data::OnBadSample::kSkip) {
     return absl::StrCat(count, ": skipped");
   }
   return absl::StrCat(count,
                       ": a job is refused unless it says on_bad_sample: skip");
+}
+
+std::string VocabText(const DataReport& report) {
+  if (report.vocab > 0) return absl::StrCat(", model.vocab ", report.vocab);
+  return absl::StrCat(": a model needs a vocab of ", report.largest_token + 1,
+                      " or more");
 }
 
 std::string HeldOutText(const HeldOutReport& held_out) {
@@ -150,6 +157,9 @@ DataReport MakeDataReport(const data::Dataset& dataset,
   report.source = rules.source;
   report.num_samples = dataset.summary().num_samples;
   report.num_bad = dataset.summary().num_bad;
+  report.largest_token = dataset.summary().largest_token;
+  report.vocab = rules.vocab;
+  report.left_out = dataset.summary().left_out;
   report.max_length = rules.max_length;
   report.on_too_long = rules.on_too_long;
   report.on_bad_sample = rules.on_bad_sample;
@@ -191,11 +201,22 @@ std::string FormatDataReport(const DataReport& report, int columns) {
       Histogram(report, columns), "\n");
   if (report.max_length > 0) absl::StrAppend(&text, TooLongText(report), "\n");
   absl::StrAppend(&text, BadText(report), "\n");
+  const std::string left_out = data::DescribeLeftOut(report.left_out);
+  if (!left_out.empty()) {
+    absl::StrAppend(&text, "no data, left out: ", left_out, "\n");
+  }
+  if (report.largest_token >= 0) {
+    absl::StrAppend(&text, "largest token id ", report.largest_token,
+                    VocabText(report), "\n");
+  }
   if (report.num_masked > 0) {
     absl::StrAppend(&text, Counted(report.num_masked, "sample"),
                     " without a trained token\n");
   }
   if (report.held_out) absl::StrAppend(&text, HeldOutText(*report.held_out));
+  for (const std::string& warning : report.warnings) {
+    absl::StrAppend(&text, "Warning: ", warning, "\n");
+  }
   return text;
 }
 
@@ -220,15 +241,22 @@ Json ToJson(const DataReport& report) {
   Json json = {{"source", report.source},
                {"samples", report.num_samples},
                {"bad", report.num_bad},
+               {"hidden", report.left_out.hidden},
+               {"own", report.left_out.own},
+               {"tools", report.left_out.tools},
+               {"links", report.left_out.links},
                {"tokens", report.num_tokens},
                {"trained_tokens", report.num_trained},
                {"samples_without_trained_tokens", report.num_masked},
                {"median", report.median},
                {"longest", report.longest},
                {"longest_name", report.longest_name},
+               {"largest_token",
+                report.largest_token < 0 ? Json() : Json(report.largest_token)},
                {"histogram", histogram},
                {"rules", rules},
-               {"held_out", HeldOutToJson(report.held_out)}};
+               {"held_out", HeldOutToJson(report.held_out)},
+               {"warnings", report.warnings}};
   if (report.patch > 0) json["patch"] = report.patch;
   return json;
 }

@@ -37,6 +37,7 @@ struct DataReport {
   std::string source;
   int64_t num_samples = 0;  // of any length; bad ones are not among them
   int64_t num_bad = 0;
+  data::LeftOut left_out;  // entries of the folder
   int64_t num_tokens = 0;
   int64_t num_trained = 0;  // tokens with a loss
   int64_t num_masked = 0;   // samples without any
@@ -45,6 +46,8 @@ struct DataReport {
   int patch = 0;  // of clips: a token's side in latent pixels; 0: no clips
   data::ClipShape longest_clip;
   int64_t median = 0;
+  int64_t largest_token = -1;           // where the source has ids of its own
+  int64_t vocab = 0;                    // the job's; 0: none was given
   std::vector<LengthBucket> histogram;  // by powers of two, ascending
   // The job's rules; max_length of 0: none were given.
   int64_t max_length = 0;
@@ -53,6 +56,7 @@ struct DataReport {
   int64_t num_too_long = 0;
   int64_t tokens_cut = 0;  // by the rule, of samples that are too long
   std::optional<HeldOutReport> held_out;  // absent: nothing is held out
+  std::vector<std::string> warnings;      // of a job (jobspec/job_warnings.h)
 };
 
 // `dataset` was opened without a limit of length; the rules are those that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace evenstep::cli {
@@ -17,6 +18,20 @@ std::string FormatCount(double count) {
   if (unit == 0) return absl::StrFormat("%.0f", count);
   const int decimals = std::abs(count) < 9.995 ? 2 : count < 99.95 ? 1 : 0;
   return absl::StrFormat("%.*f%s", decimals, count, kUnits[unit]);
+}
+
+std::string FormatBytes(double bytes) {
+  const std::string count = FormatCount(bytes);
+  const size_t unit = count.find_first_of("kMGT");
+  if (unit == std::string::npos) return absl::StrCat(count, " B");
+  return absl::StrCat(count.substr(0, unit), " ", count.substr(unit), "B");
+}
+
+std::string FormatPercent(int64_t part, int64_t whole) {
+  const double share =
+      whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  return absl::StrFormat("%d%%",
+                         static_cast<int>(std::clamp(share * 100, 0.0, 100.0)));
 }
 
 std::string FormatSpan(absl::Duration span) {

@@ -15,6 +15,10 @@ namespace evenstep::cli {
 std::string FormatCount(double count);
 // "0.8s", "42s", "3m12s", "2h05m", "3d4h".
 std::string FormatSpan(absl::Duration span);
+// Formats bytes: "900 B", "350 MB", "12.3 GB"; three significant digits.
+std::string FormatBytes(double bytes);
+// "41%", rounded down: 100% is all of it.
+std::string FormatPercent(int64_t part, int64_t whole);
 // 0.0312 is "3.1%".
 std::string FormatShare(double share);
 // "2026-11-29 15:38:08" in local time; "-" when absent.

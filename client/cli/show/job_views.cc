@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/printable_text.h"
+#include "data/sample_rules.h"
 
 namespace evenstep::cli {
 namespace {
@@ -17,7 +18,7 @@ using client::StepSummary;
 constexpr size_t kStepsShown = 5;
 
 // Not measured or not predicted: a dash.
-std::string FormatBytes(int64_t bytes) {
+std::string FormatMib(int64_t bytes) {
   constexpr double kMib = 1 << 20;
   if (bytes <= 0) return "-";
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMib);
@@ -127,8 +128,8 @@ std::vector<Row> StepTable(const std::vector<StepSummary>& steps) {
          absl::StrFormat("%.3f", step.step_seconds),
          absl::StrFormat("%.3f", step.predicted_seconds),
          FormatShare(step.idle_share), FormatShare(step.predicted_imbalance),
-         FormatBytes(step.peak_activation_bytes),
-         FormatBytes(step.predicted_activation_bytes),
+         FormatMib(step.peak_activation_bytes),
+         FormatMib(step.predicted_activation_bytes),
          absl::StrCat(step.trained_tokens), FormatShare(step.padding_ratio),
          absl::StrCat(step.highest_degree), absl::StrCat(step.plan_lead)});
   }
@@ -147,7 +148,15 @@ std::string LeftOut(
 
 constexpr char kTooLong[] = "skipped as too long";
 constexpr char kCut[] = "cut to max_length";
-constexpr char kBad[] = "skipped as empty or unreadable";
+constexpr char kBad[] = "skipped as bad";
+
+// "; no data: 1 hidden entry, 2 entries of earlier runs".
+std::string FormatNoData(const client::DataSummary& data) {
+  const std::string left_out =
+      data::DescribeLeftOut({data.num_hidden_files, data.num_own_files,
+                             data.num_tool_files, data.num_links});
+  return left_out.empty() ? "" : absl::StrCat("; no data: ", left_out);
+}
 
 std::string FormatHeldOut(const client::DataSummary& data) {
   std::string left_out =
@@ -164,13 +173,27 @@ std::string FormatHeldOut(const client::DataSummary& data) {
 }  // namespace
 
 std::string FormatData(const client::DataSummary& data) {
+  if (data.bytes_to_index > 0) {
+    return absl::StrCat(
+        "indexing: ", FormatPercent(data.indexed_bytes, data.bytes_to_index),
+        " of ", FormatBytes(static_cast<double>(data.bytes_to_index)));
+  }
   return absl::StrCat(data.num_samples, " documents, ",
                       FormatCount(static_cast<double>(data.total_tokens)),
                       " tokens, longest ", data.longest_tokens,
                       LeftOut({{data.num_too_long, kTooLong},
                                {data.num_truncated, kCut},
                                {data.num_bad, kBad}}),
+                      FormatNoData(data),
                       data.evaluation_samples > 0 ? FormatHeldOut(data) : "");
+}
+
+std::string FormatDataAndWarnings(const client::DataSummary& data) {
+  std::string text = absl::StrCat("Data: ", FormatData(data));
+  for (const std::string& warning : data.warnings) {
+    absl::StrAppend(&text, "\nWarning: ", PrintableText(warning));
+  }
+  return text;
 }
 
 std::string FormatJobList(const std::vector<Job>& jobs, Detail detail,
@@ -199,8 +222,14 @@ std::string FormatJob(const Job& job, Detail detail, absl::Time now,
                       ColourMode mode) {
   std::vector<Row> rows = Head(job, now);
   AddTotals(job, &rows);
-  if (job.data) rows.push_back({"Data:", FormatData(*job.data)});
-  if (!job.weights_path.empty()) rows.push_back({"Weights:", job.weights_path});
+  if (job.data) {
+    rows.push_back({"Data:", FormatData(*job.data)});
+    for (const std::string& warning : job.data->warnings) {
+      rows.push_back({"Warning:", PrintableText(warning)});
+    }
+  }
+  const std::string weights = FormatWeights(job);
+  if (!weights.empty()) rows.push_back({"Weights:", weights});
   if (detail == Detail::kWide) {
     rows.push_back({"Attempt:", absl::StrCat(job.attempt)});
     rows.push_back({"Generation:", absl::StrCat(job.generation)});
@@ -231,10 +260,26 @@ std::string FormatEvent(const client::JobEvent& event, ColourMode mode) {
 std::string FormatLogLine(const client::LogLine& line, Detail detail) {
   const std::string who =
       line.rank < 0 ? "agent" : absl::StrCat("rank ", line.rank);
-  const std::string text =
-      absl::StrCat("[", who, "] ", PrintableText(line.text));
+  std::string text = absl::StrCat("[", who, "] ", PrintableText(line.text));
   if (detail == Detail::kNarrow) return text;
   return absl::StrCat(FormatInstant(line.time), "  ", text);
+}
+
+std::string FormatWeights(const Job& job) {
+  if (job.weights_path.empty()) {
+    if (!client::IsFinal(job.state) || !job.started) return "";
+    return absl::StrCat("none were written",
+                        job.weights_note.empty() ? "" : ": ", job.weights_note);
+  }
+  std::string text = job.weights_path;
+  if (!job.weights_node.empty()) {
+    absl::StrAppend(&text, " on node ", job.weights_node);
+  }
+  if (job.weights_steps > 0 && job.weights_steps < job.num_steps) {
+    absl::StrAppend(&text, " (after ", job.weights_steps, " of ", job.num_steps,
+                    " steps)");
+  }
+  return text;
 }
 
 std::string FormatOutcome(const Job& job) {

@@ -24,8 +24,13 @@ std::string FormatLogLine(const client::LogLine& line, Detail detail);
 
 // "FAILED after 12 of 100 steps (NOT_FINITE): loss is not finite in step 12".
 std::string FormatOutcome(const client::Job& job);
+// Where the weights are, on which node, and after how many steps if the job
+// ended early; "none were written: WHY" of a job that left none. Empty before.
+std::string FormatWeights(const client::Job& job);
 // "thousands of documents, 3 skipped as too long": what is left out is shown.
 std::string FormatData(const client::DataSummary& data);
+// "Data: ...", and a line for each warning.
+std::string FormatDataAndWarnings(const client::DataSummary& data);
 
 }  // namespace evenstep::cli
 

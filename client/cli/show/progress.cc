@@ -18,6 +18,8 @@ constexpr int kWidestBar = 30;
 constexpr int kNarrowestBar = 10;
 constexpr char kGap[] = "  ";
 
+}  // namespace
+
 std::string DrawBar(int width, double share) {
   const int inner = width - 2;
   const int full = std::clamp(static_cast<int>(share * inner), 0, inner);
@@ -25,8 +27,6 @@ std::string DrawBar(int width, double share) {
   if (full > 0 && full < inner) bar.back() = '>';
   return absl::StrCat("[", bar, std::string(inner - full, ' '), "]");
 }
-
-}  // namespace
 
 void ProgressView::Add(const client::StepSummary& step) {
   steps_done_ = step.step + 1;

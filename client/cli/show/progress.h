@@ -19,6 +19,9 @@
 
 namespace evenstep::cli {
 
+// "[====>     ]", `width` wide.
+std::string DrawBar(int width, double share);
+
 class ProgressView {
  public:
   explicit ProgressView(int64_t num_steps) : num_steps_(num_steps) {}

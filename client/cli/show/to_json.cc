@@ -103,12 +103,20 @@ Json ToJson(const client::DataSummary& data) {
           {"num_truncated", data.num_truncated},
           {"longest", data.longest_tokens},
           {"total_tokens", data.total_tokens},
+          {"warnings", data.warnings},
           {"evaluation_samples", data.evaluation_samples},
           {"evaluation_tokens", data.evaluation_tokens},
           {"evaluation_too_long", data.evaluation_too_long},
           {"evaluation_bad", data.evaluation_bad},
           {"evaluation_truncated", data.evaluation_truncated},
-          {"evaluation_untrained", data.evaluation_untrained}};
+          {"evaluation_untrained", data.evaluation_untrained},
+          {"indexed_bytes", data.indexed_bytes},
+          {"bytes_to_index", data.bytes_to_index},
+          {"largest_token", data.largest_token},
+          {"num_hidden_files", data.num_hidden_files},
+          {"num_own_files", data.num_own_files},
+          {"num_tool_files", data.num_tool_files},
+          {"num_links", data.num_links}};
 }
 
 Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {
@@ -219,6 +227,9 @@ Json ToJson(const client::Job& job) {
           {"data", job.data ? ToJson(*job.data) : Json()},
           {"costs", job.costs ? ToJson(*job.costs) : Json()},
           {"weights_path", job.weights_path},
+          {"weights_node", job.weights_node},
+          {"weights_steps", job.weights_steps},
+          {"weights_note", job.weights_note},
           {"emulated_link", job.emulated_link},
           {"recent_steps", recent},
           {"spec", YamlToJson(job.job_file)}};

@@ -54,6 +54,8 @@ struct SubmitOptions {
   std::string file_name = "job.yaml";  // for messages
   std::string base_dir = ".";          // relative data paths start here
   std::vector<std::string> overrides;  // "a.b=value", over the file
+  // What messages call overrides[i]; none or empty: "--set KEY".
+  std::vector<std::string> override_names = {};
 };
 
 struct SubmitResult {
@@ -70,6 +72,7 @@ struct ListOptions {
 struct JobPage {
   std::vector<Job> jobs;        // newest first, without recent_steps
   std::string next_page_token;  // empty: no more
+  int64_t num_jobs = 0;         // in one of the states, of all pages together
 };
 
 // Where a stream goes on. The caller may store it and come back later.

@@ -100,7 +100,7 @@ struct Totals {
 struct DataSummary {
   int64_t num_samples = 0;
   int64_t num_too_long = 0;   // left out: longer than max_length
-  int64_t num_bad = 0;        // left out: empty or unreadable
+  int64_t num_bad = 0;        // left out: bad (docs/data.md)
   int64_t num_truncated = 0;  // cut to max_length
   int64_t longest_tokens = 0;
   int64_t total_tokens = 0;
@@ -112,6 +112,18 @@ struct DataSummary {
   int64_t evaluation_bad = 0;
   int64_t evaluation_truncated = 0;
   int64_t evaluation_untrained = 0;  // passed over: no token has a loss
+  // While data is indexed, before all of the above is known.
+  int64_t indexed_bytes = 0;
+  int64_t bytes_to_index = 0;  // 0: it is indexed
+  // Largest id of a source that has its own token ids; -1: it has none.
+  int64_t largest_token = -1;
+  // Entries below a folder of text that are no data; a folder counts once.
+  int64_t num_hidden_files = 0;
+  int64_t num_own_files = 0;   // results of earlier runs
+  int64_t num_tool_files = 0;  // of tools or models
+  int64_t num_links = 0;       // not followed
+  // What the job does that its user may not have meant, with the numbers.
+  std::vector<std::string> warnings = {};
 };
 
 // Costs that plans are made with.
@@ -163,7 +175,12 @@ struct Job {
   Totals totals;
   std::optional<DataSummary> data;  // absent before the first attempt
   std::optional<Costs> costs;       // absent before they are measured
-  std::string weights_path;         // on rank 0's node; empty before
+  std::string weights_path;         // on weights_node; empty before
+  std::string weights_node;
+  // That the weights were trained for; less than num_steps if the job ended
+  // early.
+  int64_t weights_steps = 0;
+  std::string weights_note;  // why a job that ended left no weights
   // Not empty: the trainers slowed their collectives down to emulate this link;
   // times, costs and plans are not the machine's own.
   std::string emulated_link;

@@ -111,6 +111,7 @@ absl::StatusOr<Comparison> RunSeed(const StudyConstants& constants,
 Interval IntervalOver(const std::vector<Outcome>& outcomes,
                       double Outcome::*member) {
   std::vector<double> values;
+  values.reserve(outcomes.size());
   for (const Outcome& outcome : outcomes) values.push_back(outcome.*member);
   return IntervalOf(values);
 }
@@ -342,12 +343,14 @@ void FillTable(const StudyConstants& constants, RowFunction run_row,
     for (const std::string& law : constants.laws) {
       say(absl::StrCat(table->title, ": ", model, ", ", law));
       auto row = run_row(constants, *table, model, law);
-      table->rows.push_back(row.ok() ? *std::move(row) : StudyRow());
-      table->rows.back().model = model;
-      table->rows.back().law = law;
-      if (!row.ok()) {
-        table->rows.back().error = std::string(row.status().message());
+      StudyRow& added = table->rows.emplace_back();
+      if (row.ok()) {
+        added = *std::move(row);
+      } else {
+        added.error = std::string(row.status().message());
       }
+      added.model = model;
+      added.law = law;
     }
   }
 }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "worker/trainer/comm/tree_blocks.h"
 
@@ -33,7 +33,7 @@ absl::Status GroupPool::Open(const ScheduledGroup& group) {
     absl::MutexLock lock(&mutex_);
     EVENSTEP_RETURN_IF_ERROR(aborted_);
   }
-  const absl::Time begin = absl::Now();
+  const absl::Duration begin = RealClock().Monotonic();
   auto made = factory_->Create(
       absl::StrCat("generation-", options_.generation, "/group-",
                    BlockText(group.block), "/instance-", group.instance),
@@ -51,7 +51,7 @@ absl::Status GroupPool::Open(const ScheduledGroup& group) {
     absl::MutexLock lock(&mutex_);
     ++counters_.created;
     ++counters_.live;
-    counters_.creation_time += absl::Now() - begin;
+    counters_.creation_time += RealClock().Monotonic() - begin;
     groups_[group.block] = communicator;
     aborted = aborted_;
   }

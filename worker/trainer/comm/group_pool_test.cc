@@ -40,9 +40,10 @@ class KeepingFactory : public CommunicatorFactory {
   const std::unique_ptr<CommunicatorFactory> inner_;
 };
 
-// Runs steps of blocks on a world of threads, and returns rank 1's keys of
-// groups beside the tree.
-std::vector<std::string> RunSteps(
+// Expects that steps of blocks run on a world of threads, that no group is
+// opened inside a step and none is left. Returns rank 1's keys of groups beside
+// the tree.
+std::vector<std::string> ExpectStepsRun(
     int world, int budget, const std::vector<std::vector<RankBlock>>& steps) {
   InProcessHub hub;
   std::vector<std::string> keys;
@@ -66,19 +67,20 @@ std::vector<std::string> RunSteps(
 }
 
 TEST(GroupPoolTest, KeysNameGenerationBlockAndInstance) {
-  EXPECT_THAT(RunSteps(4, 3, {{{1, 2}}, {{1, 2}, {1, 2}}, {{1, 3}}, {{1, 2}}}),
-              ElementsAre("generation-7/group-1+2/instance-1",
-                          "generation-7/group-1+3/instance-2",
-                          "generation-7/group-1+2/instance-3"));
+  EXPECT_THAT(
+      ExpectStepsRun(4, 3, {{{1, 2}}, {{1, 2}, {1, 2}}, {{1, 3}}, {{1, 2}}}),
+      ElementsAre("generation-7/group-1+2/instance-1",
+                  "generation-7/group-1+3/instance-2",
+                  "generation-7/group-1+2/instance-3"));
 }
 
-// Case 10: A on 0-5, B on 6-7, then C on 4-7: each rank's order is a part of
-// one global order, so nobody waits for ever.
+// A on 0-5, B on 6-7, then C on 4-7: each rank's order is a part of
+// one global order, so nobody waits forever.
 TEST(GroupPoolTest, OverlappingBlocksRunInTheirGlobalOrder) {
-  RunSteps(8, 16, {{{0, 6}, {6, 2}, {4, 4}}});
+  ExpectStepsRun(8, 16, {{{0, 6}, {6, 2}, {4, 4}}});
 }
 
-// Case 19: degree 5 on 6 ranks.
+// Degree 5 on 6 ranks.
 TEST(GroupPoolTest, AnyDegreeRunsOnAnyWorld) {
   for (int world = 2; world <= 7; ++world) {
     std::vector<std::vector<RankBlock>> steps;
@@ -89,11 +91,11 @@ TEST(GroupPoolTest, AnyDegreeRunsOnAnyWorld) {
       }
       steps.push_back({{world - degree, degree}});
     }
-    RunSteps(world, 8, steps);
+    ExpectStepsRun(world, 8, steps);
   }
 }
 
-// Case 11 and 20: in a new generation a group has another key, and the old one
+// In a new generation a group has another key, and the old one
 // cannot be found.
 TEST(GroupPoolTest, NothingSurvivesAGeneration) {
   InProcessHub hub;
@@ -120,7 +122,7 @@ TEST(GroupPoolTest, NothingSurvivesAGeneration) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// Case 17: warm before the step that uses it.
+// Warm before the step that uses it.
 TEST(GroupPoolTest, ANewGroupIsWarmAndCounted) {
   InProcessHub hub;
   const auto statuses = RunRanks(3, [&](int rank) -> absl::Status {
@@ -142,7 +144,7 @@ TEST(GroupPoolTest, ANewGroupIsWarmAndCounted) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// Case 11, within a generation: what a step closed is not found any more.
+// Within a generation: what a step closed is not found any more.
 TEST(GroupPoolTest, AGroupThatWasClosedForAnotherIsNotFound) {
   InProcessHub hub;
   const auto statuses = RunRanks(4, [&](int rank) -> absl::Status {

@@ -46,7 +46,7 @@ bool GroupSchedule::IsInTree(const RankBlock& block) const {
   return std::find(tree.begin(), tree.end(), block) != tree.end();
 }
 
-// Ascending, each once (case 16: a group is made by rank set, once).
+// Ascending, each once (a group is made by rank set, once).
 absl::StatusOr<std::vector<RankBlock>> GroupSchedule::NeededBeside(
     absl::Span<const RankBlock> blocks) const {
   std::set<RankBlock> needed;

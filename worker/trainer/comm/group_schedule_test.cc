@@ -27,7 +27,7 @@ TEST(GroupScheduleTest, AlignedBlocksAndSingleRanksNeedNothing) {
   EXPECT_EQ(schedule.num_live(), 0);
 }
 
-// Case 16: made by rank set, once, and kept for later steps.
+// Made by rank set, once, and kept for later steps.
 TEST(GroupScheduleTest, AGroupIsOpenedOnceHoweverOftenItIsUsed) {
   GroupSchedule schedule(6, 16);
   EXPECT_THAT(MustNext(schedule, {{1, 3}, {1, 3}, {0, 6}, {1, 3}}).open,
@@ -42,7 +42,7 @@ TEST(GroupScheduleTest, OpensInOneGlobalOrder) {
                           ScheduledGroup{{4, 3}, 3}));
 }
 
-// Case 15: three groups of the tree and two beside it.
+// Three groups of the tree and two beside it.
 TEST(GroupScheduleTest, TheOldestGroupGoesWhenTheBudgetIsSpent) {
   GroupSchedule schedule(8, 5);
   MustNext(schedule, {{1, 2}});
@@ -88,7 +88,7 @@ TEST(GroupScheduleTest, ABlockOutsideTheWorldIsRefused) {
   }
 }
 
-// Case 15, over random plans: no rank is ever above its budget, nothing that a
+// Over random plans: no rank is ever above its budget, nothing that a
 // step needs is closed, and an instance never repeats.
 TEST(GroupScheduleTest, RandomPlansKeepTheBudget) {
   for (int world = 2; world <= 9; ++world) {

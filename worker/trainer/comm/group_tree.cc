@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 
@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " of a world of ", world));
   }
-  const absl::Time start = absl::Now();
+  const absl::Duration start = RealClock().Monotonic();
   std::unique_ptr<GroupTree> tree(
       new GroupTree(factory, {generation, rank, world, budget}));
   tree->groups_.push_back({{rank, 1}, MakeSelfCommunicator()});
@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<GroupTree>> GroupTree::Build(
     }
     tree->groups_.push_back({block, *std::move(communicator)});
   }
-  tree->creation_time_ = absl::Now() - start;
+  tree->creation_time_ = RealClock().Monotonic() - start;
   return tree;
 }
 

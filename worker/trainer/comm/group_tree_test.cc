@@ -24,14 +24,14 @@ TEST(TreeBlocksTest, APowerOfTwoHasOneGroupPerLevel) {
   EXPECT_THAT(TreeBlocks(0, 1), IsEmpty());
 }
 
-// Case 15: 64 ranks need 6 groups each.
+// 64 ranks need 6 groups each.
 TEST(TreeBlocksTest, SixtyFourRanksNeedSixGroupsEach) {
   for (int rank = 0; rank < 64; ++rank) {
     EXPECT_EQ(TreeBlocks(rank, 64).size(), 6);
   }
 }
 
-// Case 18: on 6 ranks a block of 4 leaves a block of 2, never another 4.
+// On 6 ranks a block of 4 leaves a block of 2, never another 4.
 TEST(TreeBlocksTest, SixRanksAreFourAndTwoAndTheWorld) {
   EXPECT_THAT(TreeBlocks(1, 6),
               ElementsAre(RankBlock{0, 2}, RankBlock{0, 4}, RankBlock{0, 6}));
@@ -39,7 +39,7 @@ TEST(TreeBlocksTest, SixRanksAreFourAndTwoAndTheWorld) {
   EXPECT_THAT(TreeBlocks(2, 3), ElementsAre(RankBlock{0, 3}));
 }
 
-// Case 16: groups are made by rank set, once.
+// Groups are made by rank set, once.
 TEST(TreeBlocksTest, NoBlockAppearsTwice) {
   for (int world = 1; world <= 33; ++world) {
     for (int rank = 0; rank < world; ++rank) {
@@ -86,7 +86,7 @@ TEST(GroupTreeTest, LookingUpAGroupCreatesNothing) {
     EXPECT_EQ(pair->rank(), rank % 2);
     EXPECT_EQ(tree->world().size(), 6);
     EXPECT_EQ(factory.created, created);
-    // Case 17: warmed, so first-use times stay out of measurements.
+    // Warmed, so first-use times stay out of measurements.
     EXPECT_GT(pair->collective_ns(), 0);
     return tree->world().Barrier();
   });

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/steady_wait.h"
 #include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
 
@@ -65,6 +66,7 @@ class InProcessGroup {
   const int size_;
   const absl::Duration timeout_;
   absl::Mutex mutex_;
+  SteadyCondition changed_;  // a round is complete, a letter, or the group
   std::vector<bool> joined_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<Letter> letters_ ABSL_GUARDED_BY(mutex_);
@@ -94,6 +96,7 @@ absl::Status InProcessGroup::Run(int rank, CollectiveKind kind,
   round_status_ = Complete();
   arrived_ = 0;
   ++round_;
+  changed_.NotifyAll();
   return round_status_;
 }
 
@@ -101,14 +104,14 @@ absl::Status InProcessGroup::Await(int rank, int64_t round) {
   const auto over = [this, round]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return round_ != round || !gone_.ok();
   };
-  const bool in_time =
-      mutex_.AwaitWithTimeout(absl::Condition(&over), timeout_);
+  const bool in_time = changed_.WaitFor(mutex_, timeout_, over);
   if (round_ != round) return round_status_;
   if (in_time) return gone_;
   gone_ = absl::DeadlineExceededError(
       absl::StrCat("rank ", rank, " waited ", absl::FormatDuration(timeout_),
                    " in ", CollectiveName(calls_[rank].kind), "; ", arrived_,
                    " of ", size_, " ranks had come"));
+  changed_.NotifyAll();
   return gone_;
 }
 
@@ -150,6 +153,7 @@ absl::Status InProcessGroup::Send(int from, int to, const SendRun& run) {
   EVENSTEP_RETURN_IF_ERROR(gone_);
   Letter& letter = LetterOf(from, to);
   letter = {run, true, absl::OkStatus()};
+  changed_.NotifyAll();
   const absl::Status taken =
       AwaitLetter(letter, false,
                   absl::StrCat("rank ", from, " waited for rank ", to,
@@ -168,6 +172,7 @@ absl::Status InProcessGroup::Receive(int from, int to, const ReceiveRun& run) {
       absl::StrCat("rank ", to, " waited for rank ", from, " to send to it")));
   EVENSTEP_RETURN_IF_ERROR(gone_);  // so the sender gives up, too
   letter.waiting = false;
+  changed_.NotifyAll();
   if (letter.run.bytes != run.bytes) {
     letter.outcome = absl::FailedPreconditionError(
         absl::StrCat("rank ", from, " sends ", letter.run.bytes,
@@ -183,12 +188,12 @@ absl::Status InProcessGroup::AwaitLetter(const Letter& letter, bool waiting,
   const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return letter.waiting == waiting || !gone_.ok();
   };
-  const bool in_time =
-      mutex_.AwaitWithTimeout(absl::Condition(&over), timeout_);
+  const bool in_time = changed_.WaitFor(mutex_, timeout_, over);
   if (letter.waiting == waiting) return absl::OkStatus();
   if (in_time) return gone_;
   gone_ = absl::DeadlineExceededError(
       absl::StrCat(who, " for ", absl::FormatDuration(timeout_)));
+  changed_.NotifyAll();
   return gone_;
 }
 
@@ -197,6 +202,7 @@ void InProcessGroup::Leave(int rank, absl::string_view why) {
   if (!gone_.ok()) return;
   gone_ = absl::UnavailableError(
       absl::StrCat("rank ", rank, " left the group: ", why));
+  changed_.NotifyAll();
 }
 
 namespace {

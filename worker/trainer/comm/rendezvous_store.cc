@@ -12,6 +12,7 @@ absl::Status MemoryRendezvousStore::Set(const std::string& key,
     return absl::AlreadyExistsError(
         absl::StrCat("rendezvous key ", key, " has another value"));
   }
+  changed_.NotifyAll();
   return absl::OkStatus();
 }
 
@@ -21,7 +22,7 @@ absl::StatusOr<std::string> MemoryRendezvousStore::Get(const std::string& key,
   const auto present = [this, &key]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return values_.contains(key) || !end_.ok();
   };
-  const bool in_time = mutex_.AwaitWithTimeout(absl::Condition(&present), wait);
+  const bool in_time = changed_.WaitFor(mutex_, wait, present);
   if (!end_.ok()) return end_;
   if (!in_time) {
     return absl::DeadlineExceededError(
@@ -34,6 +35,7 @@ absl::StatusOr<std::string> MemoryRendezvousStore::Get(const std::string& key,
 void MemoryRendezvousStore::End(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (end_.ok()) end_ = why;
+  changed_.NotifyAll();
 }
 
 absl::Status MemoryRendezvousStore::end() const {

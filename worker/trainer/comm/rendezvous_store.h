@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_wait.h"
 
 namespace evenstep::trainer {
 
@@ -44,6 +45,7 @@ class MemoryRendezvousStore : public RendezvousStore {
 
  private:
   mutable absl::Mutex mutex_;
+  SteadyCondition changed_;  // a key, or the end
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };

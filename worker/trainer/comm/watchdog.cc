@@ -19,6 +19,7 @@ Watchdog::~Watchdog() {
   {
     absl::MutexLock lock(&mutex_);
     over_ = true;
+    ended_.NotifyAll();
   }
   thread_.join();
 }
@@ -40,7 +41,10 @@ void Watchdog::Watch() {
     std::string why;
     {
       absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&over_), kPeriod)) return;
+      const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return over_;
+      };
+      if (ended_.WaitFor(mutex_, kPeriod, over)) return;
       why = NameOverdue();
     }
     if (!why.empty()) end_process_(why);

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_wait.h"
 
 namespace evenstep::trainer {
 
@@ -56,6 +57,7 @@ class Watchdog {
 
   const OnHang end_process_;
   absl::Mutex mutex_;
+  SteadyCondition ended_;  // over_
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int64_t, Watched> calls_ ABSL_GUARDED_BY(mutex_);  // by number

@@ -6,9 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "data/safetensors.h"
-#include "jobspec/decoder_memory.h"
+#include "data/weights_file.h"
 #include "jobspec/job_spec.h"
 #include "jobspec/rules/rules.h"
+#include "jobspec/weights_fit.h"
 #include "jobspec/weights_model.h"
 #include "worker/trainer/generate/named_text_model.h"
 #include "worker/trainer/job/load_weights.h"
@@ -19,38 +20,11 @@ namespace evenstep::trainer {
 namespace {
 
 // Sizes that a file only claims to have would take memory before anything else
-// shows it: every layer must be there before the model is made.
-absl::Status CheckVideoSizes(const jobspec::ModelSpec& spec,
-                             const data::SafetensorsHeader& header) {
+// shows it: every tensor must be there before the model is made.
+absl::Status CheckSizes(const jobspec::ModelSpec& spec,
+                        const data::SafetensorsHeader& header) {
   EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateModelSpec(spec));
-  EVENSTEP_RETURN_IF_ERROR(CheckTensor(
-      header, "patch_embed.weight",
-      {spec.width, int64_t{spec.channels} * spec.patch * spec.patch}));
-  for (int layer = 0; layer < spec.layers; ++layer) {
-    EVENSTEP_RETURN_IF_ERROR(CheckTensor(
-        header, absl::StrCat("blocks.", layer, ".attn.q_proj.weight"),
-        {spec.width, spec.width}));
-  }
-  return absl::OkStatus();
-}
-
-// The same of text.
-absl::Status CheckTextSizes(const jobspec::ModelSpec& spec,
-                            const data::SafetensorsHeader& header) {
-  EVENSTEP_RETURN_IF_ERROR(jobspec::ValidateModelSpec(spec));
-  EVENSTEP_RETURN_IF_ERROR(CheckTensor(header, "model.embed_tokens.weight",
-                                       {spec.vocab, spec.width}));
-  const int64_t mlp_width = jobspec::MlpWidthOf(spec);
-  for (int layer = 0; layer < spec.layers; ++layer) {
-    const std::string prefix = absl::StrCat("model.layers.", layer, ".");
-    EVENSTEP_RETURN_IF_ERROR(
-        CheckTensor(header, absl::StrCat(prefix, "self_attn.q_proj.weight"),
-                    {spec.width, spec.width}));
-    EVENSTEP_RETURN_IF_ERROR(
-        CheckTensor(header, absl::StrCat(prefix, "mlp.up_proj.weight"),
-                    {mlp_width, spec.width}));
-  }
-  return absl::OkStatus();
+  return jobspec::FindTensors(header, jobspec::TensorsOf(spec)).status();
 }
 
 absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
@@ -58,7 +32,7 @@ absl::StatusOr<LoadedVideoModel> MakeFrom(const std::string& path,
                                           LoadedValues values) {
   EVENSTEP_ASSIGN_OR_RETURN(const jobspec::ModelSpec spec,
                             jobspec::VideoModelOfWeights(file));
-  EVENSTEP_RETURN_IF_ERROR(CheckVideoSizes(spec, file));
+  EVENSTEP_RETURN_IF_ERROR(CheckSizes(spec, file));
   LoadedVideoModel loaded;
   loaded.channels = spec.channels;
   loaded.patch = spec.patch;
@@ -89,7 +63,7 @@ at::ScalarType TypeFor(const data::SafetensorsHeader& header) {
 absl::StatusOr<std::unique_ptr<TextModel>> MakeOwnText(
     const std::string& file, const data::SafetensorsHeader& header,
     const jobspec::ModelSpec& spec) {
-  EVENSTEP_RETURN_IF_ERROR(CheckTextSizes(spec, header));
+  EVENSTEP_RETURN_IF_ERROR(CheckSizes(spec, header));
   EVENSTEP_RETURN_IF_ERROR(jobspec::CheckModelOfWeights(file, spec));
   DecoderConfig config = ToDecoderConfig(spec);
   config.dtype = TypeFor(header);
@@ -122,7 +96,8 @@ absl::StatusOr<LoadedTextModel> MakeTextModel(const std::string& file,
   }
   EVENSTEP_RETURN_IF_ERROR(LoadWeights(file, loaded.model->parameters()));
   const auto tokenizer = header.metadata.find("evenstep.tokenizer");
-  if (tokenizer != header.metadata.end()) loaded.tokenizer = tokenizer->second;
+  loaded.knows_tokenizer = tokenizer != header.metadata.end();
+  if (loaded.knows_tokenizer) loaded.tokenizer = tokenizer->second;
   return loaded;
 }
 

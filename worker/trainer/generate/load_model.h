@@ -37,7 +37,8 @@ absl::StatusOr<LoadedVideoModel> LoadVideoModel(const std::string& path,
 struct LoadedTextModel {
   std::unique_ptr<TextModel> model;
   std::string tokenizer;  // path that the job had; empty: bytes, or not known
-  int64_t longest = 0;    // tokens of a text that it was made for; 0: any
+  bool knows_tokenizer = false;  // the file says it
+  int64_t longest = 0;  // tokens of a text that it was made for; 0: any
 };
 
 // In float32, or float64 if the file is. FAILED_PRECONDITION: neither the file

@@ -139,7 +139,8 @@ TEST_F(LoadTextModelTest, SizesThatTheTensorsHaveNotTakeNoMemory) {
       {"vocab_size", 1 << 24, "the model's has [16777216, 16]"},
       {"vocab_size", -257, "vocab_size is no count: -257"},
       {"num_hidden_layers", 16385, "model.layers: 16385 is not in 1 to 16384"},
-      {"num_hidden_layers", 16384, "model.layers.1.self_attn.q_proj"},
+      {"num_hidden_layers", 16384,
+       "model.layers.1.input_layernorm.weight' is missing"},
       {"intermediate_size", 1 << 22, "the model's has [4194304, 16]"},
       {"num_attention_heads", 0, "model.heads: 0"},
       {"rope_parameters", Json::parse(R"({"rope_theta": "x"})"),
@@ -288,6 +289,30 @@ TEST_F(LoadTextModelTest, AModelWithANameThatCannotGoOnSaysWhy) {
   Write();
   EXPECT_THAT(LoadTextModel(path_, {{"own", MakeOwn}}).status().ToString(),
               HasSubstr("trained with attention: full"));
+}
+
+// Bytes would be read as ids of pieces.
+TEST_F(LoadTextModelTest, AForeignModelIsNotAskedInBytesUnlessItHasThatMany) {
+  Write();
+  StripMetadata();
+  EXPECT_TRUE(GenerateTextFile(ModeFor("Hi")).ok())
+      << GenerateTextFile(ModeFor("Hi"));
+  DecoderConfig config;
+  config.layers = 1;
+  config.width = 16;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.vocab = 300;
+  config.mlp_width = 24;
+  model_ = *MakeDecoder(config);
+  setup_.spec.model.vocab = 300;
+  Write();
+  EXPECT_TRUE(GenerateTextFile(ModeFor("Hi")).ok())
+      << GenerateTextFile(ModeFor("Hi"));
+  StripMetadata();
+  EXPECT_THAT(GenerateTextFile(ModeFor("Hi")).ToString(),
+              HasSubstr("do not say which tokenizer they were trained with, "
+                        "and 300 tokens are not bytes"));
 }
 
 TEST_F(LoadTextModelTest, ATokenizerThatIsGoneCanBeNamed) {

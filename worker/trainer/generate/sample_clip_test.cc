@@ -139,7 +139,7 @@ TEST_F(LoadVideoModelTest, WeightsOfAnotherModelAreRefused) {
   metadata_["evenstep.model.layers"] = "16384";
   Write();
   EXPECT_THAT(LoadVideoModel(path_, LoadedValues::kInitial).status().ToString(),
-              HasSubstr("'blocks.2.attn.q_proj.weight' is missing"));
+              HasSubstr("'blocks.2.scale_shift_table' is missing"));
   metadata_.erase("evenstep.model.channels");
   Write();
   EXPECT_THAT(

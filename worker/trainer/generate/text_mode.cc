@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
+#include "data/dataset.h"
 #include "data/safetensors.h"
 #include "data/text/tokenizer.h"
 #include "nlohmann/json.hpp"
@@ -26,6 +27,16 @@ absl::StatusOr<std::unique_ptr<data::Tokenizer>> TokenizerOf(
     const TextMode& mode, const LoadedTextModel& loaded) {
   const std::string& path =
       mode.tokenizer.empty() ? loaded.tokenizer : mode.tokenizer;
+  if (path.empty() && !loaded.knows_tokenizer &&
+      loaded.model->Vocab() != data::kByteVocab) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(mode.weights,
+                     ": the weights do not say which tokenizer they were "
+                     "trained with, and ",
+                     loaded.model->Vocab(),
+                     " tokens are not bytes; name its SentencePiece model with "
+                     "--tokenizer"));
+  }
   auto tokenizer = data::OpenTokenizer(path);
   if (tokenizer.ok() || !mode.tokenizer.empty() || path.empty()) {
     return tokenizer;

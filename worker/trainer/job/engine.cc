@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "jobspec/weights_model.h"
+#include "planner/costs/cost_limits.h"
+#include "wire/job_spec_proto.h"
 #include "worker/trainer/job/load_weights.h"
 #include "worker/trainer/job/model_config.h"
 #include "worker/trainer/link/failure.h"
@@ -205,7 +207,13 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
                    : MeasureCosts(ToMeasureOptions(setup), parts));
     return absl::OkStatus();
   }));
-  return costs;
+  planner::TimeModel plannable =
+      planner::PlannableCosts(costs, jobspec::ToModelShape(setup.spec.model));
+  if (plannable != costs) {
+    Log(LogLevel::kWarning, "measured_costs_limited",
+        {{"measured", wire::ToProto(costs).ShortDebugString()}});
+  }
+  return plannable;
 }
 
 }  // namespace evenstep::trainer

@@ -5,6 +5,7 @@
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
 #include "jobspec/job_spec.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/costs/fits.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
@@ -63,9 +64,15 @@ absl::StatusOr<std::vector<wire::StepPlan>> PlanEvaluation(
     const size_t end = std::min(samples.size(), begin + per_plan);
     planner::PlanRequest request = RequestOf(setup, costs);
     request.samples.assign(samples.begin() + begin, samples.begin() + end);
-    EVENSTEP_ASSIGN_OR_RETURN(const planner::Plan plan, PlanOrStatic(&request));
+    absl::StatusOr<planner::Plan> plan = PlanOrStatic(&request);
+    if (!plan.ok() && !absl::IsFailedPrecondition(plan.status())) {
+      // Costs that were measured never end a job.
+      request.time = planner::NominalCosts(request.model);
+      plan = PlanOrStatic(&request);
+    }
+    EVENSTEP_RETURN_IF_ERROR(plan.status());
     plans.push_back(wire::MakeStepPlan(
-        request, plan, setup.generation, static_cast<int64_t>(plans.size()),
+        request, *plan, setup.generation, static_cast<int64_t>(plans.size()),
         planner::PolicyName(request.options.policy)));
   }
   return plans;

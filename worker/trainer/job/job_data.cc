@@ -1,17 +1,24 @@
 #include "worker/trainer/job/job_data.h"
 
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "jobspec/open_data.h"
 #include "wire/data_summary_proto.h"
 #include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
 
-absl::StatusOr<JobData> OpenJobData(const TrainerSetup& setup) {
-  absl::StatusOr<jobspec::OpenedData> opened = jobspec::OpenData(setup.spec);
+absl::StatusOr<JobData> OpenJobData(
+    const TrainerSetup& setup, const data::IndexProgressFunction& progress) {
+  absl::StatusOr<jobspec::OpenedData> opened =
+      jobspec::OpenData(setup.spec, progress);
   if (!opened.ok()) {
     return WithReason(opened.status(), FailureReason::kDataError, kNoStep);
+  }
+  for (const std::string& warning : opened->warnings) {
+    Log(LogLevel::kWarning, "job_warning", {{"warning", warning}});
   }
   evenstep::v1::DataSummary summary = wire::ToProto(*opened);
   JobData data{TrainingData(std::move(opened->training), setup), std::nullopt,

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "data/dataset.h"
 #include "evenstep/v1/plan.pb.h"
 #include "worker/trainer/job/evaluation_data.h"
 #include "worker/trainer/job/trainer_setup.h"
@@ -21,8 +22,10 @@ struct JobData {
   evenstep::v1::DataSummary summary;         // of both
 };
 
-// Errors carry DATA_ERROR.
-absl::StatusOr<JobData> OpenJobData(const TrainerSetup& setup);
+// `progress` is called while data is indexed; its errors are returned. Errors
+// carry DATA_ERROR.
+absl::StatusOr<JobData> OpenJobData(
+    const TrainerSetup& setup, const data::IndexProgressFunction& progress);
 
 }  // namespace evenstep::trainer
 

@@ -3,17 +3,17 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
 #include <fstream>
-#include <set>
-#include <utility>
+#include <string>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
 #include "data/safetensors.h"
+#include "data/weights_file.h"
+#include "jobspec/weights_fit.h"
 #include "jobspec/weights_model.h"
 #include "worker/trainer/model/catch_torch.h"
 
@@ -22,115 +22,84 @@ namespace {
 
 using data::TensorPlace;
 
-constexpr char kPrefix[] = "model.";
-constexpr char kHead[] = "lm_head.weight";
-constexpr char kEmbedding[] = "model.embed_tokens.weight";
-// Tables that old files carry beside the parameters.
-constexpr char kAngles[] = "rotary_emb.inv_freq";
-
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
-absl::StatusOr<at::ScalarType> TypeOf(const TensorPlace& place) {
-  if (place.dtype == "F32") return at::kFloat;
+at::ScalarType TypeOf(const TensorPlace& place) {
   if (place.dtype == "F64") return at::kDouble;
   if (place.dtype == "BF16") return at::kBFloat16;
-  if (place.dtype == "F16") return at::kHalf;
-  return absl::FailedPreconditionError(
-      absl::StrCat("tensor '", place.name, "' is of type ", place.dtype,
-                   "; F64, F32, F16 and BF16 can be read"));
+  return place.dtype == "F16" ? at::kHalf : at::kFloat;
 }
 
-const TensorPlace* PlaceOf(const data::SafetensorsHeader& header,
-                           const std::string& name) {
-  const TensorPlace* place = header.Find(name);
-  if (place == nullptr && absl::StartsWith(name, kPrefix)) {
-    place = header.Find(absl::StripPrefix(name, kPrefix));
-  }
-  if (place == nullptr && name == kHead) return PlaceOf(header, kEmbedding);
-  return place;
-}
-
-// A parameter and where its values are.
-struct Pair {
-  const NamedParameter* parameter;
-  const TensorPlace* place;
-  at::ScalarType type;
-};
-
-absl::StatusOr<Pair> PairOf(const data::SafetensorsHeader& header,
-                            const NamedParameter& parameter) {
-  EVENSTEP_RETURN_IF_ERROR(
-      CheckTensor(header, parameter.name, parameter.value.sizes().vec()));
-  const TensorPlace* const place = PlaceOf(header, parameter.name);
-  EVENSTEP_ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(*place));
-  return Pair{&parameter, place, type};
-}
-
-absl::StatusOr<std::vector<Pair>> PairsOf(
-    const data::SafetensorsHeader& header,
+std::vector<jobspec::TensorShape> ShapesOf(
     const std::vector<NamedParameter>& parameters) {
-  std::vector<Pair> pairs;
-  std::set<const TensorPlace*> used;
+  std::vector<jobspec::TensorShape> shapes;
   for (const NamedParameter& parameter : parameters) {
-    EVENSTEP_ASSIGN_OR_RETURN(const Pair pair, PairOf(header, parameter));
-    used.insert(pair.place);
-    pairs.push_back(pair);
+    shapes.push_back({parameter.name, parameter.value.sizes().vec()});
   }
-  for (const TensorPlace& place : header.places) {
-    if (used.count(&place) > 0 || absl::EndsWith(place.name, kAngles)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("tensor '", place.name, "' ", ShapeText(place.shape),
-                     " is not of the model, which has ", parameters.size(),
-                     " tensors up to '", parameters.back().name, "'"));
-  }
-  return pairs;
+  return shapes;
 }
 
-absl::Status ReadValues(const Pair& pair, std::ifstream* in) {
-  std::string bytes(static_cast<size_t>(pair.place->bytes), '\0');
-  in->seekg(pair.place->offset);
+// "[3, 0]", of the element that has this number in a tensor.
+std::string ElementText(int64_t number, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) {
+    indices[i] = number % shape[i];
+    number /= shape[i];
+  }
+  return jobspec::ShapeText(indices);
+}
+
+// A loss that is not finite would be blamed on the samples of its step.
+absl::Status CheckFinite(const TensorPlace& place, const at::Tensor& stored,
+                         const at::Tensor& value) {
+  const at::Tensor finite = at::isfinite(value);
+  if (finite.all().item<bool>()) return absl::OkStatus();
+  const at::Tensor bad = finite.logical_not().flatten().cpu();
+  const auto first = bad.to(at::kByte).argmax().item<int64_t>();
+  const auto found = stored.flatten()[first].item<double>();
+  const int64_t count = bad.sum().item<int64_t>();
+  const std::string others =
+      count == 1 ? ""
+                 : absl::StrCat(", and ", count - 1, " more of the tensor");
+  const bool overflows = std::isfinite(found);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "tensor '", place.name, "', element ", ElementText(first, place.shape),
+      ", is ", found,
+      overflows ? absl::StrCat(", which does not fit the job's precision, ",
+                               at::toString(value.scalar_type()))
+                : std::string(", which is not a finite number"),
+      others));
+}
+
+absl::Status ReadValues(const TensorPlace& place,
+                        const NamedParameter& parameter, std::ifstream* in) {
+  std::string bytes(static_cast<size_t>(place.bytes), '\0');
+  in->seekg(place.offset);
   in->read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (in->gcount() != static_cast<std::streamsize>(bytes.size())) {
     return absl::DataLossError(
-        absl::StrCat("tensor '", pair.place->name, "' cannot be read"));
+        absl::StrCat("tensor '", place.name, "' cannot be read"));
   }
-  const at::Tensor stored = at::from_blob(bytes.data(), pair.place->shape,
-                                          at::TensorOptions().dtype(pair.type));
-  at::Tensor value = pair.parameter->value;
+  const at::Tensor stored = at::from_blob(
+      bytes.data(), place.shape, at::TensorOptions().dtype(TypeOf(place)));
+  at::Tensor value = parameter.value;
   value.copy_(stored);
-  return absl::OkStatus();
+  return CheckFinite(place, stored, value);
 }
 
 absl::Status Load(const std::string& file,
                   const std::vector<NamedParameter>& parameters) {
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
-  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<Pair> pairs,
-                            PairsOf(header, parameters));
+  EVENSTEP_ASSIGN_OR_RETURN(const std::vector<const TensorPlace*> places,
+                            jobspec::FindTensors(header, ShapesOf(parameters)));
   const at::NoGradGuard without_graph;
   std::ifstream in(file, std::ios::binary);
-  for (const Pair& pair : pairs)
-    EVENSTEP_RETURN_IF_ERROR(ReadValues(pair, &in));
+  for (size_t i = 0; i < places.size(); ++i) {
+    EVENSTEP_RETURN_IF_ERROR(ReadValues(*places[i], parameters[i], &in));
+  }
   return absl::OkStatus();
 }
 
 }  // namespace
-
-absl::Status CheckTensor(const data::SafetensorsHeader& header,
-                         const std::string& name,
-                         const std::vector<int64_t>& shape) {
-  const TensorPlace* const place = PlaceOf(header, name);
-  if (place == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "tensor '", name, "' is missing; the model's is ", ShapeText(shape)));
-  }
-  if (place->shape == shape) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "tensor '", place->name, "' has shape ", ShapeText(place->shape),
-      ", the model's has ", ShapeText(shape)));
-}
 
 absl::Status LoadWeights(const std::string& path,
                          const std::vector<NamedParameter>& parameters) {

@@ -7,32 +7,22 @@
 // of which model they are. Every tensor is checked before the first value is
 // read; values are read tensor by tensor, so the file need not fit into memory
 // beside the model. No state.
-//
-// A parameter's values stand under its own name; where that begins with
-// "model." also without it, as Hugging Face saves a model without its head. A
-// head that is not there is the embedding: Hugging Face stores tied ones once.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "data/safetensors.h"
 #include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
-// FAILED_PRECONDITION: the file has no such tensor, or of another shape (with
-// both).
-absl::Status CheckTensor(const data::SafetensorsHeader& header,
-                         const std::string& name,
-                         const std::vector<int64_t>& shape);
-
 // Values of F64, F32, F16 and BF16, converted to the parameters' type.
 // NOT_FOUND, DATA_LOSS: no sound file. FAILED_PRECONDITION: a tensor is
 // missing, of another shape than the model's (with both), of another type, or
-// not of the model; no parameter has changed then.
+// not of the model (jobspec/weights_fit.h); no parameter has changed then. Or a
+// value is not finite, in the file or in the parameters' type: the tensor and
+// the element are named, and the parameters are of no use.
 absl::Status LoadWeights(const std::string& path,
                          const std::vector<NamedParameter>& parameters);
 

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,8 +14,11 @@
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "jobspec/weights_fit.h"
 #include "jobspec/weights_model.h"
+#include "worker/trainer/job/model_config.h"
 #include "worker/trainer/model/decoder.h"
+#include "worker/trainer/model/diffusion_transformer.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -171,6 +175,76 @@ TEST_F(LoadWeightsTest, WhatDoesNotFitIsNamedWithBothShapesAndChangesNothing) {
   }
 }
 
+TEST_F(LoadWeightsTest, AValueThatIsNotFiniteIsNamedWithItsPlace) {
+  const auto with = [this](double value, const char* dtype,
+                           at::ScalarType type) {
+    Write([&, this](std::vector<data::TensorBytes>* tensors) {
+      at::Tensor up = at::zeros((*tensors)[8].shape, type);
+      up[3][5] = value;
+      up[4][0] = value;
+      (*tensors)[8] = Bytes((*tensors)[8].name, up, dtype);
+    });
+    return std::string(Load().message());
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(with(nan, "F32", at::kFloat),
+              HasSubstr("tensor 'model.layers.0.mlp.up_proj.weight', element "
+                        "[3, 5], is nan, which is not a finite number, and 1 "
+                        "more of the tensor"));
+  EXPECT_THAT(
+      with(-std::numeric_limits<double>::infinity(), "BF16", at::kBFloat16),
+      HasSubstr("element [3, 5], is -inf"));
+  EXPECT_THAT(with(1e300, "F64", at::kDouble),
+              HasSubstr("is 1e+300, which does not fit the job's precision, "
+                        "Float"));
+  EXPECT_EQ(with(1e30, "F64", at::kDouble), "");
+}
+
+// Jobs are refused by this list before any model is made.
+TEST_F(LoadWeightsTest, TheTensorsOfAModelAreThoseThatTheTrainerMakes) {
+  const auto expect_same = [](const jobspec::ModelSpec& spec,
+                              const Model& model) {
+    const std::vector<jobspec::TensorShape> tensors = jobspec::TensorsOf(spec);
+    ASSERT_EQ(tensors.size(), model.parameters().size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      EXPECT_EQ(tensors[i].name, model.parameters()[i].name);
+      EXPECT_EQ(tensors[i].shape, model.parameters()[i].value.sizes().vec())
+          << tensors[i].name;
+    }
+  };
+  jobspec::ModelSpec text = Spec();
+  text.layers = 2;
+  expect_same(text, **MakeDecoder(ToDecoderConfig(text)));
+  text.mlp_width = 24;
+  expect_same(text, **MakeDecoder(ToDecoderConfig(text)));
+  jobspec::ModelSpec video;
+  video.kind = jobspec::ModelKind::kVideo;
+  video.width = 24;
+  video.heads = 3;
+  video.kv_heads = 3;
+  video.channels = 4;
+  video.patch = 2;
+  expect_same(video,
+              **MakeDiffusionTransformer(ToDiffusionTransformerConfig(video)));
+}
+
+TEST_F(LoadWeightsTest, AHeadThatIsSaidToBeApartMustBeInTheFile) {
+  const auto check = [this](const char* config) {
+    std::ofstream(folder_.path() + "/config.json") << config;
+    return CheckModelOfWeights(folder_.path(), Spec());
+  };
+  const char* const apart =
+      R"({"rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+  Write(nullptr);
+  EXPECT_TRUE(check(apart).ok()) << check(apart);
+  Write([](std::vector<data::TensorBytes>* tensors) { tensors->pop_back(); });
+  EXPECT_THAT(check(apart).ToString(),
+              HasSubstr("tie_word_embeddings: false, and the file has no "
+                        "lm_head.weight"));
+  EXPECT_TRUE(
+      check(R"({"rms_norm_eps": 1e-5, "tie_word_embeddings": true})").ok());
+}
+
 TEST_F(LoadWeightsTest, MissingTruncatedAndShardedFilesAreNamed) {
   EXPECT_TRUE(absl::IsNotFound(Load())) << Load();
   std::ofstream(path_) << "x";
@@ -274,7 +348,8 @@ TEST_F(LoadWeightsTest, ConfigurationsOfHuggingFaceAreCompared) {
       {R"({"rope_scaling": {"rope_type": "llama3"}})", "rope_type is \"llama3"},
       {R"({"model_type": "llama"})",
        "rms_norm_eps, which is not there, is 1e-06, the job's model has 1e-05"},
-      {R"({"model_type": "gpt2"})", "model_type is \"gpt2\""},
+      {R"({"model_type": "gpt2"})",
+       "model_type is \"gpt2\"; weights of \"llama\" alone can be read"},
       {R"({"attention_bias": true})", "attention_bias is true"},
       {"[]", "no JSON object"}};
   for (const auto& [config, message] : cases) {

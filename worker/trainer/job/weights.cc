@@ -27,7 +27,10 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
   SafetensorsMetadata metadata = {
       {"format", "pt"},
       {"evenstep.job", setup.job_id},
+      {"evenstep.attempt", absl::StrCat(setup.attempt)},
       {"evenstep.steps", absl::StrCat(steps_done)},
+      {"evenstep.ended_early",
+       steps_done < setup.spec.steps ? "true" : "false"},
       {"evenstep.seed", absl::StrCat(setup.spec.seed)},
       {"evenstep.model.layers", absl::StrCat(model.layers)},
       {"evenstep.model.width", absl::StrCat(model.width)},
@@ -84,7 +87,8 @@ nlohmann::ordered_json EndTokenOf(const jobspec::DataSpec& spec) {
 
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
-                          int64_t steps_done) {
+                          int64_t steps_done,
+                          const data::WriteProgress& on_written) {
   return CatchTorch(absl::StrCat("writing ", path), [&] {
     std::vector<at::Tensor> values;  // what the bytes point to, on the host
     std::vector<TensorBytes> tensors;
@@ -93,7 +97,7 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
       tensors.push_back(ToBytes(parameter.name, values.back()));
     }
     return data::WriteSafetensors(path, std::move(tensors),
-                                  MakeMetadata(setup, steps_done));
+                                  MakeMetadata(setup, steps_done), on_written);
   });
 }
 

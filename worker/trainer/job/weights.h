@@ -2,9 +2,10 @@
 #define EVENSTEP_WORKER_TRAINER_JOB_WEIGHTS_H_
 
 // The trained weights as a file: parameters by name in safetensors, with the
-// model's configuration, the steps trained and the seed as metadata; and of a
-// text model the configuration that Hugging Face's Llama is loaded with.
-// Written by rank 0 after the last step; read by load_weights.h. No state.
+// model's configuration, the job, the steps trained, whether the job ended
+// before its last step, and the seed as metadata; and of a text model the
+// configuration that Hugging Face's Llama is loaded with. Written at the end of
+// a run by weights_keeper.h; read by load_weights.h. No state.
 
 #include <cstdint>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "data/safetensors.h"
+#include "data/weights_file.h"
 #include "jobspec/llama_config.h"
 #include "worker/trainer/job/trainer_setup.h"
 #include "worker/trainer/model/model.h"
@@ -26,7 +28,8 @@ inline constexpr char kMaxLengthKey[] = "evenstep.model.max_length";
 // Whole or absent; the parameters stay as they are.
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
-                          int64_t steps_done);
+                          int64_t steps_done,
+                          const data::WriteProgress& on_written = nullptr);
 
 // What transformers' LlamaForCausalLM.from_pretrained reads beside the weights.
 // Of the trainer's own text models only. Whole or absent.

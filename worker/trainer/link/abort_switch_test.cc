@@ -80,10 +80,19 @@ TEST(AbortSwitchTest, FiringMayMeetTheEndOfTheGroups) {
     AbortSwitch abort;
     auto groups = GroupsOfOne(hub);
     abort.Attach(groups);
+    const std::weak_ptr<const GroupTree> watched = groups;
     std::thread reader([&abort] { abort.Fire("now"); });
     abort.Detach();
     groups = nullptr;
     reader.join();
+    EXPECT_TRUE(abort.fired());
+    EXPECT_TRUE(watched.expired()) << "somebody keeps the groups";
+    EXPECT_EQ(hub.num_groups(), 0) << "a group was not ended";
+    // Groups that come later are not forgotten.
+    const auto later = GroupsOfOne(hub);
+    abort.Attach(later);
+    EXPECT_EQ(later->world().Barrier().code(), absl::StatusCode::kAborted);
+    abort.Detach();
   }
 }
 

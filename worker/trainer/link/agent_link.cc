@@ -180,6 +180,7 @@ void AgentLink::HandleValue(const v1::RendezvousValue& value) {
   } else {
     get->value = absl::AbortedError(value.error());
   }
+  answered_.NotifyAll();
 }
 
 absl::Status AgentLink::Set(const std::string& key, const std::string& value) {
@@ -205,7 +206,7 @@ absl::StatusOr<std::string> AgentLink::Get(const std::string& key,
 
   absl::MutexLock lock(&mutex_);
   if (sent.ok()) {
-    mutex_.AwaitWithTimeout(absl::Condition(&get.done), wait + kAnswerSlack);
+    answered_.WaitFor(mutex_, wait + kAnswerSlack, [&] { return get.done; });
   }
   pending_.erase(message.get().request_id());
   if (!sent.ok()) return sent;
@@ -223,6 +224,7 @@ void AgentLink::CloseRendezvous(absl::Status why) {
     get->value = why;
   }
   pending_.clear();
+  answered_.NotifyAll();
 }
 
 }  // namespace evenstep::trainer

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_wait.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "wire/frame.h"
 #include "worker/trainer/comm/rendezvous_store.h"
@@ -85,6 +86,7 @@ class AgentLink : public AgentChannel, public RendezvousStore {
   Callbacks callbacks_;
 
   mutable absl::Mutex mutex_;
+  SteadyCondition answered_;  // a PendingGet is done
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status rendezvous_status_ ABSL_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr char kReasonUrl[] = "evenstep/reason";
 constexpr char kStepUrl[] = "evenstep/step";
+constexpr char kAgreedUrl[] = "evenstep/agreed";
 
 struct ReasonRow {
   FailureReason reason;
@@ -35,6 +36,8 @@ constexpr ReasonRow kReasons[] = {
      absl::StatusCode::kResourceExhausted},
     {FailureReason::kInternal, "INTERNAL", kExitInternal,
      absl::StatusCode::kInternal},
+    {FailureReason::kTerminated, "TERMINATED", kExitTerminated,
+     absl::StatusCode::kCancelled},
     {FailureReason::kPeerFailed, "PEER_FAILED", kExitPeerFailed,
      absl::StatusCode::kAborted},
 };
@@ -69,6 +72,15 @@ absl::Status WithReason(absl::Status status, FailureReason reason,
   status.SetPayload(kReasonUrl, absl::Cord(Row(reason).name));
   status.SetPayload(kStepUrl, absl::Cord(absl::StrCat(step)));
   return status;
+}
+
+absl::Status AgreedByAll(absl::Status status) {
+  status.SetPayload(kAgreedUrl, absl::Cord("1"));
+  return status;
+}
+
+bool IsAgreedByAll(const absl::Status& status) {
+  return Payload(status, kAgreedUrl).has_value();
 }
 
 FailureReason ReasonOf(const absl::Status& status) {

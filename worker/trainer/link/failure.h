@@ -22,6 +22,7 @@ enum class FailureReason {
   kCollectiveFailed,
   kOutOfMemory,
   kInternal,
+  kTerminated,  // SIGTERM to this process
   // Another rank cannot go on, and says why itself. Never voted at the gate.
   kPeerFailed,
 };
@@ -37,6 +38,7 @@ inline constexpr int kExitCollectiveFailed = 14;
 inline constexpr int kExitOutOfMemory = 15;
 inline constexpr int kExitInternal = 16;
 inline constexpr int kExitPeerFailed = 17;
+inline constexpr int kExitTerminated = 18;
 inline constexpr int kExitAbandoned = 20;
 inline constexpr int kExitAgentGone = 21;
 
@@ -53,6 +55,11 @@ absl::Status FailureError(FailureReason reason, int64_t step,
 // and one that already has a reason are returned as they are.
 absl::Status WithReason(absl::Status status, FailureReason reason,
                         int64_t step);
+
+// Marks a failure that all ranks have agreed on: none is in a step, and what is
+// to be written has been.
+absl::Status AgreedByAll(absl::Status status);
+bool IsAgreedByAll(const absl::Status& status);
 
 // kInternal and kNoStep where nothing else is known. RESOURCE_EXHAUSTED without
 // a reason is kOutOfMemory.

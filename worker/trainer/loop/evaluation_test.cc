@@ -218,13 +218,13 @@ TEST_F(EvaluationTest, TheContentKeyIsOfBothSources) {
   TrainerSetup setup;
   ThreadedJob job(1, DealOut);
   setup.spec = job.spec;
-  const uint64_t alone = OpenJobData(setup)->summary.content_key();
+  const uint64_t alone = OpenJobData(setup, nullptr)->summary.content_key();
   EvaluateOn(&setup.spec, 1);
-  const auto before = OpenJobData(setup);
+  const auto before = OpenJobData(setup, nullptr);
   ASSERT_TRUE(before.ok()) << before.status();
   EXPECT_NE(before->summary.content_key(), alone);
   std::ofstream(held_out_ + "/another.txt") << "other words";
-  EXPECT_NE(OpenJobData(setup)->summary.content_key(),
+  EXPECT_NE(OpenJobData(setup, nullptr)->summary.content_key(),
             before->summary.content_key());
 }
 
@@ -234,7 +234,7 @@ TEST_F(EvaluationTest, AtMostTheWantedSamplesAreTakenAndNoneTwice) {
   setup.spec = job.spec;
   EvaluateOn(&setup.spec, 1);
   setup.spec.evaluation.samples = 4;
-  const auto data = OpenJobData(setup);
+  const auto data = OpenJobData(setup, nullptr);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->evaluation->samples().size(), 4u);
   // Validated: ids are unique.
@@ -255,11 +255,11 @@ TEST_F(EvaluationTest, DocumentsWithoutALossTakeNoPlaceOfOthers) {
   setup.spec = job.spec;
   EvaluateOn(&setup.spec, 1);
   setup.spec.evaluation.samples = 11;
-  const auto data = OpenJobData(setup);
+  const auto data = OpenJobData(setup, nullptr);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->evaluation->samples().size(), 11u);
   setup.spec.evaluation.samples = 0;
-  EXPECT_EQ(OpenJobData(setup)->summary.evaluation_untrained(), 10);
+  EXPECT_EQ(OpenJobData(setup, nullptr)->summary.evaluation_untrained(), 10);
 }
 
 TEST_F(EvaluationTest, HeldOutSamplesThatAreLeftOutAreCounted) {
@@ -272,14 +272,14 @@ TEST_F(EvaluationTest, HeldOutSamplesThatAreLeftOutAreCounted) {
   setup.spec.data.max_length = 112;  // all that is trained on
   std::ofstream(held_out_ + "/long.txt") << std::string(112, 'a');
   EvaluateOn(&setup.spec, 1);
-  const auto skipped = OpenJobData(setup);
+  const auto skipped = OpenJobData(setup, nullptr);
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_EQ(skipped->summary.evaluation_samples(), 11);
   EXPECT_EQ(skipped->summary.evaluation_bad(), 1);
   EXPECT_EQ(skipped->summary.evaluation_too_long(), 1);
   EXPECT_EQ(skipped->summary.num_bad(), 0);
   setup.spec.data.on_too_long = data::OnTooLong::kTruncate;
-  EXPECT_EQ(OpenJobData(setup)->summary.evaluation_truncated(), 1);
+  EXPECT_EQ(OpenJobData(setup, nullptr)->summary.evaluation_truncated(), 1);
 }
 
 // Takes a held-out file away before `step`, after which all ranks are
@@ -317,7 +317,11 @@ TEST_F(EvaluationTest, AHeldOutFileThatVanishedFailsAllRanksTogether) {
   EvaluateOn(&job.spec, /*every=*/1);
   RunWithout(held_out_ + "/3.txt", 2, &job);
   ExpectAllFailed(job, 4, 2);
-  EXPECT_FALSE(std::filesystem::exists(job.output() + "/model.safetensors"));
+  // All ranks have made the update that the evaluation was of.
+  const auto weights =
+      data::ReadSafetensors(job.output() + "/model.safetensors");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->metadata.at("evenstep.steps"), "3");
 }
 
 TEST_F(EvaluationTest, AfterTheLastStepItsFailureTakesNothingOfTheTraining) {
@@ -370,7 +374,7 @@ void WithEvaluators(
       const auto groups = BuildGroups(setup, *factory);
       ASSERT_TRUE(groups.ok());
       auto engine = MakeEngine(setup, FaultPlan(), groups->get());
-      const auto data = OpenJobData(setup);
+      const auto data = OpenJobData(setup, nullptr);
       ASSERT_TRUE(engine.ok() && data.ok());
       const auto evaluator = Evaluator::Create(
           {&setup, &*data->evaluation, &*engine, set_timeout}, *spec.costs);

@@ -12,7 +12,9 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/status_macros.h"
+#include "base/steady_wait.h"
 #include "base/utf8.h"
 #include "worker/trainer/comm/collective_ring.h"
 #include "worker/trainer/comm/emulated_link.h"
@@ -27,19 +29,37 @@
 #include "worker/trainer/link/plan_book.h"
 #include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/train.h"
+#include "worker/trainer/loop/weights_keeper.h"
 
 namespace evenstep::trainer {
 namespace {
 
-// From abandon to the end of the process, for a rank that is deep in a forward
-// pass or a collective whose abort hangs.
+// How long an abandoned rank waits for its main thread, which may be deep in a
+// forward pass or in a collective whose abort hangs: time for the loss curve.
 constexpr absl::Duration kAbandonGrace = absl::Seconds(1);
+// For the weights of a rank that was told to abandon; its agent bounds it, too.
+constexpr absl::Duration kLongestKeep = absl::Minutes(10);
+// For the weights of a rank whose agent is gone. The coordinator takes it as
+// gone a few seconds later.
+constexpr absl::Duration kOrphanKeep = absl::Seconds(5);
+// A rank that has said why it fails is told what to do by then. The coordinator
+// may have to wait for a node's lease before it knows why the job fails.
+constexpr absl::Duration kOrderWait = absl::Seconds(30);
 
-// What is shared with the socket's reader, and what must outlast the last word.
-// The link goes first, so that no callback meets a destroyed member.
+// What is shared with the socket's reader and the waiter for signals, and what
+// must outlast the last word. The link goes first, so that no callback meets a
+// destroyed member.
 struct Process {
+  explicit Process(int own_rank) : rank(own_rank) {}
+
+  const int rank;
   PlanBook plans;
   AbortSwitch abort;
+  WeightsKeeper keeper;
+  // The socket's reader ends the process.
+  SteadyNotification ordered;
+  // The main thread has left the training.
+  SteadyNotification trained;
   std::unique_ptr<InProcessHub> hub;  // for a world of one
   CollectiveRing ring;
   std::unique_ptr<CommunicatorFactory> factory;
@@ -51,27 +71,97 @@ struct Process {
 // it. The kernel closes the socket, which is how the agent hears of it.
 [[noreturn]] void EndProcess(int exit_code) { std::_Exit(exit_code); }
 
+// Nothing that hangs keeps the process longer. The thread ends with it.
+std::thread EndProcessAfter(absl::Duration limit, int exit_code) {
+  return std::thread([limit, exit_code] {
+    absl::SleepFor(limit);
+    EndProcess(exit_code);
+  });
+}
+
+// Another thread ends the process.
+[[noreturn]] void AwaitEnd() {
+  while (true) absl::SleepFor(absl::InfiniteDuration());
+}
+
 // Of a call into NCCL that does not come back.
 void EndHungProcess(absl::string_view why) {
   Log(LogLevel::kError, "hung", {{"reason", why}});
   EndProcess(kExitCollectiveFailed);
 }
 
-void OnAbandon(Process* process, const v1::AbandonStep& abandon) {
-  Log(LogLevel::kWarning, "abandoned",
-      {{"next_generation", abandon.next_generation()},
-       {"message", abandon.message()}});
-  std::thread timer([] {
-    absl::SleepFor(kAbandonGrace);
-    EndProcess(kExitAbandoned);
-  });
-  process->abort.Fire(absl::StrCat("abandoned: ", abandon.message()));
-  timer.join();
+// Writes the weights of the last whole step, and tells the agent.
+void LeaveWeights(Process* process) {
+  v1::ToAgent message;
+  FillWeights(process->keeper.Keep(), message.mutable_finished());
+  message.mutable_finished()->set_steps_done(process->keeper.steps());
+  const absl::Status sent = process->link->Send(message);
+  if (!sent.ok()) Log(LogLevel::kWarning, "not_told", {{"reason", sent}});
 }
 
-void OnGone(const absl::Status& why) {
+// The main thread may be in the middle of a step: the parameters are those of
+// the step before.
+[[noreturn]] void OnAbandon(Process* process, const v1::AbandonStep& abandon) {
+  Log(LogLevel::kWarning, "abandoned",
+      {{"next_generation", abandon.next_generation()},
+       {"weights_rank", abandon.weights_rank()},
+       {"message", abandon.message()}});
+  process->ordered.Notify();
+  const std::thread limit = EndProcessAfter(kLongestKeep, kExitAbandoned);
+  const std::thread breaker([&] {  // an abort may hang
+    process->abort.Fire(absl::StrCat("abandoned: ", abandon.message()));
+  });
+  if (process->rank == abandon.weights_rank()) LeaveWeights(process);
+  process->trained.WaitFor(kAbandonGrace);
+  EndProcess(kExitAbandoned);
+}
+
+// Nobody is there to name another rank.
+[[noreturn]] void OnGone(Process* process, const absl::Status& why) {
   Log(LogLevel::kError, "agent_gone", {{"reason", why}});
+  const std::thread limit = EndProcessAfter(kOrphanKeep, kExitAgentGone);
+  if (process->rank == 0) process->keeper.Keep().IgnoreError();  // is logged
   EndProcess(kExitAgentGone);
+}
+
+// Returns whether the agent was told.
+bool TellFailure(const absl::Status& status, Process* process) {
+  const FailureReason reason = ReasonOf(status);
+  Log(LogLevel::kError, "failed",
+      {{"reason", FailureReasonName(reason)},
+       {"step", StepOf(status)},
+       {"message", status.message()}});
+  v1::ToAgent message;
+  v1::Failure* failure = message.mutable_failure();
+  failure->set_reason(std::string(FailureReasonName(reason)));
+  failure->set_message(ToValidUtf8(status.message()));
+  failure->set_step(StepOf(status));
+  return process->link->Send(message).ok();
+}
+
+// A failure of this rank alone: says it, which ends the job, and sees to the
+// weights. Rank 0 writes them unasked; another rank does if it is told that
+// those before it are gone.
+[[noreturn]] void LeaveAlone(const absl::Status& status, Process* process) {
+  const int code = TellFailure(status, process)
+                       ? FailureExitCode(ReasonOf(status))
+                       : kExitAgentGone;
+  if (process->keeper.steps() == 0) EndProcess(code);
+  if (process->rank == 0) {
+    LeaveWeights(process);
+  } else if (process->ordered.WaitFor(kOrderWait)) {
+    AwaitEnd();
+  }
+  EndProcess(code);
+}
+
+// On the thread that waits for signals.
+void OnTerminate(Process* process) {
+  Log(LogLevel::kWarning, "sigterm", {{"rank", process->rank}});
+  if (process->ordered.HasBeenNotified()) AwaitEnd();
+  LeaveAlone(FailureError(FailureReason::kTerminated, kNoStep,
+                          "the trainer was told to end by SIGTERM"),
+             process);
 }
 
 absl::StatusOr<FaultPlan> LoadFaults(const TrainerOptions& options) {
@@ -133,15 +223,18 @@ absl::StatusOr<TrainParts> TakeOrders(const TrainerOptions& options,
   parts.setup.models = options.models;
   EVENSTEP_ASSIGN_OR_RETURN(parts.faults, LoadFaults(options));
   process->plans.Begin(parts.setup.generation, parts.setup.world);
-  process->link->StartReading(&process->plans,
-                              {.on_abandon =
-                                   [process](const v1::AbandonStep& abandon) {
-                                     OnAbandon(process, abandon);
-                                   },
-                               .on_gone = OnGone});
+  process->link->StartReading(
+      &process->plans,
+      {.on_abandon =
+           [process](const v1::AbandonStep& abandon) {
+             OnAbandon(process, abandon);
+           },
+       .on_gone =
+           [process](const absl::Status& why) { OnGone(process, why); }});
   parts.agent = process->link.get();
   parts.plans = &process->plans;
   parts.abort = &process->abort;
+  parts.keeper = &process->keeper;
   parts.clock = &RealClock();
   parts.sleep = absl::SleepFor;
   return parts;
@@ -178,29 +271,24 @@ absl::StatusOr<TrainResult> StartAndTrain(const TrainerOptions& options,
 int ReportFinished(const TrainResult& result, AgentLink* link) {
   v1::ToAgent message;
   message.mutable_finished()->set_steps_done(result.steps_done);
-  message.mutable_finished()->set_weights_path(result.weights_path);
   message.mutable_finished()->set_stopped(result.stopped);
+  if (result.weights.has_value()) {
+    FillWeights(*result.weights, message.mutable_finished());
+  }
   Log(LogLevel::kInfo, result.stopped ? "stopped" : "finished",
-      {{"steps", result.steps_done}, {"weights", result.weights_path}});
+      {{"steps", result.steps_done},
+       {"weights", message.finished().weights_path()}});
   const absl::Status sent = link->Send(message);
   return sent.ok() ? kExitFinished : kExitAgentGone;
 }
 
-int ReportFailure(const absl::Status& status, Process* process) {
+// A broken communicator may hang or abort when it is torn down.
+[[noreturn]] void LeaveFailed(const absl::Status& status, Process* process) {
   // What an abort breaks is no news: the agent knows, and the log says it.
-  if (process->abort.fired()) return kExitAbandoned;
-  const FailureReason reason = ReasonOf(status);
-  Log(LogLevel::kError, "failed",
-      {{"reason", FailureReasonName(reason)},
-       {"step", StepOf(status)},
-       {"message", status.message()}});
-  v1::ToAgent message;
-  v1::Failure* failure = message.mutable_failure();
-  failure->set_reason(std::string(FailureReasonName(reason)));
-  failure->set_message(ToValidUtf8(status.message()));
-  failure->set_step(StepOf(status));
-  const absl::Status sent = process->link->Send(message);
-  return sent.ok() ? FailureExitCode(reason) : kExitAgentGone;
+  if (process->ordered.HasBeenNotified()) AwaitEnd();
+  if (!IsAgreedByAll(status)) LeaveAlone(status, process);
+  EndProcess(TellFailure(status, process) ? FailureExitCode(ReasonOf(status))
+                                          : kExitAgentGone);
 }
 
 }  // namespace
@@ -217,17 +305,19 @@ absl::Status ValidateTrainerOptions(const TrainerOptions& options) {
 }
 
 int RunTrainer(const TrainerOptions& options) {
-  Process process;
+  Process process(options.rank);
   auto link = AgentLink::Connect(options.socket_path, options.rank);
   if (!link.ok()) {
     Log(LogLevel::kError, "no_agent", {{"reason", link.status()}});
     return kExitAgentGone;
   }
   process.link = *std::move(link);
+  const SignalWaiter signals(
+      {.on_stop = [&] { OnTerminate(&process); }, .on_reload = nullptr});
   const auto result = StartAndTrain(options, &process);
-  if (result.ok()) return ReportFinished(*result, process.link.get());
-  // A broken communicator may hang or abort when it is torn down.
-  EndProcess(ReportFailure(result.status(), &process));
+  process.trained.Notify();
+  if (!result.ok()) LeaveFailed(result.status(), &process);
+  return ReportFinished(*result, process.link.get());
 }
 
 }  // namespace evenstep::trainer

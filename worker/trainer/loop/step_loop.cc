@@ -109,7 +109,18 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
   const absl::Duration begin = parts_.clock->Monotonic();
   const ComputeTimer timer(engine_.runner->compute_clock(),
                            engine_.groups->world());
-  const auto update = engine_.optimizer->Update(step);
+  int64_t compute_ns = 0;
+  absl::StatusOr<UpdateResult> update = absl::UnknownError("not made");
+  const absl::Status allowed = parts_.keeper->Change([&] {
+    update = engine_.optimizer->Update(step);
+    compute_ns = timer.ElapsedNs();  // waits for a device
+    return WeightsKeeper::Parameters{
+        .steps = update.ok() ? step + 1 : step,
+        .whole = engine_.optimizer->parameters_whole()};
+  });
+  if (!allowed.ok()) {
+    return WithReason(allowed, FailureReason::kCollectiveFailed, step);
+  }
   if (absl::IsFailedPrecondition(update.status())) {
     // Every rank's own part was finite: the sum has overflowed, on all ranks.
     return NotFiniteError(*next.plan, "the norm of the summed gradient is",
@@ -119,7 +130,6 @@ absl::Status StepLoop::RunStep(const NextStep& next) {
     return WithReason(update.status(), ReasonOfEngineError(update.status()),
                       step);
   }
-  const int64_t compute_ns = timer.ElapsedNs();  // waits for a device
   recorder_.Ran(
       step, result, *update,
       {absl::ToInt64Nanoseconds(parts_.clock->Monotonic() - begin), compute_ns},

@@ -12,9 +12,9 @@
 #include "wire/job_spec_proto.h"
 #include "worker/trainer/job/agreement.h"
 #include "worker/trainer/job/engine.h"
+#include "worker/trainer/job/index_reporter.h"
 #include "worker/trainer/job/job_data.h"
 #include "worker/trainer/job/load_weights.h"
-#include "worker/trainer/job/weights.h"
 #include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/evaluator.h"
@@ -26,7 +26,12 @@ namespace evenstep::trainer {
 namespace {
 
 absl::StatusOr<JobData> OpenData(const TrainParts& parts) {
-  EVENSTEP_ASSIGN_OR_RETURN(JobData data, OpenJobData(parts.setup));
+  IndexReporter reporter(parts.agent, parts.clock);
+  EVENSTEP_ASSIGN_OR_RETURN(
+      JobData data,
+      OpenJobData(parts.setup, [&](const data::IndexProgress& progress) {
+        return reporter.Report(progress);
+      }));
   v1::ToAgent message;
   *message.mutable_data() = data.summary;
   EVENSTEP_RETURN_IF_ERROR(parts.agent->Send(message));
@@ -88,84 +93,77 @@ absl::StatusOr<std::optional<Evaluator>> PrepareEvaluation(
   return evaluator;
 }
 
-// Whether the model is what Hugging Face calls so.
-bool IsLlama(const jobspec::ModelSpec& model) {
-  return !model.is_video() && model.name.empty() &&
-         model.attention == jobspec::Attention::kCausal;
+// All parameters change through the keeper from now on.
+void BeginKeeping(const TrainParts& parts, const Engine& engine) {
+  parts.keeper->Begin(
+      parts.setup, engine.model->parameters(),
+      [agent = parts.agent](int64_t bytes) {
+        v1::ToAgent message;
+        message.mutable_writing_weights()->set_bytes_written(bytes);
+        agent->Send(message).IgnoreError();  // it sees an end by itself
+      });
 }
 
-// Weights of a job that was stopped early are not written: they would look like
-// the job's result.
+// A run that was told to stop is not failed by weights that cannot be written.
 absl::StatusOr<TrainResult> LeaveResults(const TrainParts& parts,
-                                         const Engine& engine,
                                          const StepsDone& done) {
   TrainResult result;
   result.steps_done = done.committed;
   result.stopped = done.stopped;
-  if (parts.setup.rank != 0 || done.stopped) return result;
-  const std::string path =
-      absl::StrCat(parts.setup.output_dir, "/", kWeightsName);
-  absl::Status written = WriteWeights(
-      path, parts.setup, engine.model->parameters(), done.committed);
-  if (written.ok() && IsLlama(parts.setup.spec.model)) {
-    written = WriteLlamaConfig(
-        absl::StrCat(parts.setup.output_dir, "/", kConfigName), parts.setup);
+  if (parts.setup.rank != 0) return result;
+  result.weights = parts.keeper->Keep();
+  if (!result.weights->ok() && !done.stopped) {
+    return WithReason(result.weights->status(), FailureReason::kInternal,
+                      done.committed - 1);
   }
-  if (!written.ok()) {
-    return WithReason(written, FailureReason::kInternal, done.committed - 1);
-  }
-  result.weights_path = path;
   return result;
 }
 
-// All steps are done, and the evaluation after the last one has failed: what
-// was trained is left all the same. It is told before any rank says why it
-// fails, for that ends them all.
-void LeaveTrained(const TrainParts& parts, const Engine& engine,
-                  const StepsDone& done) {
-  const auto left = LeaveResults(parts, engine, done);
-  if (!left.ok()) {
-    Log(LogLevel::kError, "weights_not_left", {{"reason", left.status()}});
-    return;
-  }
+// All ranks fail together. Weights are written, and it is told, before any rank
+// says why it fails, for that ends them all.
+void LeaveTrained(const TrainParts& parts, const StepsDone& done) {
   if (parts.setup.rank != 0) return;
   v1::ToAgent message;
-  message.mutable_finished()->set_steps_done(left->steps_done);
-  message.mutable_finished()->set_weights_path(left->weights_path);
-  Log(LogLevel::kWarning, "evaluation_failed_after_the_last_step",
-      {{"steps", left->steps_done}, {"weights", left->weights_path}});
+  message.mutable_finished()->set_steps_done(done.committed);
+  FillWeights(parts.keeper->Keep(), message.mutable_finished());
   const absl::Status sent = parts.agent->Send(message);
   if (!sent.ok()) Log(LogLevel::kWarning, "not_told", {{"reason", sent}});
 }
 
-// How long a failed rank waits for its peers before it leaves them.
+// How long a failed rank waits for its peers before it leaves them, if there is
+// nothing to write.
 constexpr absl::Duration kFailedLeaveTimeout = absl::Seconds(5);
 
 // Keeps connections open until every rank has left its last collective. What
-// was decided there stands whatever comes of it.
-void LeaveTogether(const GroupTree& groups) {
+// was decided there stands whatever comes of it. Returns whether all have left.
+bool LeaveTogether(const GroupTree& groups) {
   const absl::Status status = groups.world().Barrier();
   if (!status.ok()) Log(LogLevel::kDebug, "left_alone", {{"status", status}});
+  return status.ok();
 }
 
-// Returns the failure.
+// Returns the failure. Peers wait for rank 0, which writes; if they lose it
+// they may have to write themselves.
 absl::Status LeaveFailed(const TrainParts& parts, const Engine& engine,
-                         const StepsDone& done, StepRecorder* recorder) {
-  parts.factory->SetTimeout(kFailedLeaveTimeout);
-  if (done.committed == parts.setup.spec.steps) {
-    // Peers wait for rank 0, which writes.
-    parts.factory->SetTimeout(SetUpTimeout(parts.setup.spec.timeouts));
-    recorder->Finish();
-    LeaveTrained(parts, engine, done);
-  }
-  LeaveTogether(*engine.groups);
-  return done.failure;
+                         const StepsDone& done) {
+  parts.factory->SetTimeout(parts.keeper->steps() > 0
+                                ? SetUpTimeout(parts.setup.spec.timeouts)
+                                : kFailedLeaveTimeout);
+  LeaveTrained(parts, done);
+  const bool all = LeaveTogether(*engine.groups);
+  return all ? AgreedByAll(done.failure) : done.failure;
 }
 
 }  // namespace
 
 absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
-  EVENSTEP_ASSIGN_OR_RETURN(const JobData data, OpenData(parts));
+  absl::StatusOr<JobData> opened = OpenData(parts);
+  if (absl::IsCancelled(opened.status())) {
+    TrainResult stopped;
+    stopped.stopped = true;
+    return stopped;
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const JobData data, std::move(opened));
   EVENSTEP_ASSIGN_OR_RETURN(*parts.groups,
                             BuildGroups(parts.setup, *parts.factory));
   parts.abort->Attach(*parts.groups);
@@ -181,14 +179,15 @@ absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
   EVENSTEP_ASSIGN_OR_RETURN(
       StepRecorder recorder,
       StepRecorder::Create(parts.setup, parts.agent, parts.clock));
+  BeginKeeping(parts, engine);
   StepLoop loop(&parts, &data.training, &engine, &recorder,
                 evaluator.has_value() ? &*evaluator : nullptr);
-  EVENSTEP_ASSIGN_OR_RETURN(const StepsDone done, loop.Run());
-  if (!done.failure.ok()) return LeaveFailed(parts, engine, done, &recorder);
-  LeaveTogether(*engine.groups);
-  auto result = LeaveResults(parts, engine, done);
+  const absl::StatusOr<StepsDone> done = loop.Run();
   recorder.Finish();
-  return result;
+  EVENSTEP_RETURN_IF_ERROR(done.status());
+  if (!done->failure.ok()) return LeaveFailed(parts, engine, *done);
+  LeaveTogether(*engine.groups);
+  return LeaveResults(parts, *done);
 }
 
 }  // namespace evenstep::trainer

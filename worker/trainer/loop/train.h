@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -22,6 +22,7 @@
 #include "worker/trainer/link/abort_switch.h"
 #include "worker/trainer/link/agent_channel.h"
 #include "worker/trainer/link/plan_book.h"
+#include "worker/trainer/loop/weights_keeper.h"
 
 namespace evenstep::trainer {
 
@@ -35,6 +36,8 @@ struct TrainParts {
   // caller can say so before broken ones are torn down, which may hang.
   std::shared_ptr<GroupTree>* groups;
   AbortSwitch* abort;
+  // What the rank has trained; written by Train, or by whoever ends the run.
+  WeightsKeeper* keeper;
   const Clock* clock;
   std::function<void(absl::Duration)> sleep;
   FaultPlan faults;
@@ -42,14 +45,16 @@ struct TrainParts {
 
 struct TrainResult {
   int64_t steps_done = 0;
-  bool stopped = false;      // by request, before the last step
-  std::string weights_path;  // written by rank 0 after the last step only
+  bool stopped = false;  // by request, before the last step
+  // Of rank 0: what it wrote, or why it wrote nothing.
+  std::optional<absl::StatusOr<KeptWeights>> weights;
 };
 
 // Errors carry a FailureReason and the step (failure.h). The agent hears of the
 // data, costs, lengths and steps here; the last word, Finished or Failure, is
-// the caller's. Where only the evaluation after the last step has failed,
-// weights and loss curve are left all the same, and rank 0 says Finished here.
+// the caller's. Where all ranks agree that they fail, rank 0 writes the weights
+// of the last whole step and says Finished here. After any other error peers
+// may be in the middle of a step: it is the caller who has the keeper write.
 absl::StatusOr<TrainResult> Train(const TrainParts& parts);
 
 }  // namespace evenstep::trainer

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config_table.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "worker/trainer/comm/emulated_link.h"
 #include "worker/trainer/job/fault.h"
 #include "worker/trainer/loop/run_trainer.h"
@@ -17,17 +18,12 @@
 namespace evenstep::trainer {
 namespace {
 
-// A peer's death must not raise SIGPIPE. Ctrl-C and a closed terminal reach the
-// whole process group, but whether to stop is the agent's to say; SIGTERM ends
-// the process as usual, even if the parent had it blocked.
+// Ctrl-C and a closed terminal reach the whole process group, but whether to
+// stop is the agent's to say. RunTrainer waits for SIGTERM.
 void SetUpSignals() {
-  signal(SIGPIPE, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
-  sigset_t terminate;
-  sigemptyset(&terminate);
-  sigaddset(&terminate, SIGTERM);
-  sigprocmask(SIG_UNBLOCK, &terminate, nullptr);
+  BlockSigtermOnly();
 }
 
 // Of variables that only tests and benchmarks set.

@@ -1,6 +1,8 @@
 // The real evenstep-trainer, one process per rank over Gloo, with an agent of a
 // few lines in this process.
 
+#include <signal.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -58,6 +60,37 @@ class TrainerProcessTest : public testing::Test {
       absl::SleepFor(absl::Milliseconds(10));
     }
     FAIL() << "rank " << rank << " did not report " << steps << " steps";
+  }
+  // What the rank said of why it fails, and of what it leaves.
+  v1::Failure FailureOf(int rank) {
+    return Await(rank, [](const auto& m) { return m.has_failure(); }).failure();
+  }
+  v1::Finished Left(int rank) {
+    return Await(rank, [](const auto& m) { return m.has_finished(); })
+        .finished();
+  }
+  // The last such message, which may be on its way.
+  v1::ToAgent Await(int rank,
+                    const std::function<bool(const v1::ToAgent&)>& wanted) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto said = Messages(rank, wanted);
+      if (!said.empty()) return said.back();
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    ADD_FAILURE() << "rank " << rank << " did not say it";
+    return {};
+  }
+  void SendAbandon(int rank, int weights_rank) {
+    v1::ToTrainer message;
+    message.mutable_abandon()->set_message("the job fails");
+    message.mutable_abandon()->set_weights_rank(weights_rank);
+    agent_->Send(rank, message);
+  }
+  int64_t StepsOf(const std::string& path) {
+    const auto weights = data::ReadSafetensors(path);
+    EXPECT_TRUE(weights.ok()) << weights.status();
+    return weights.ok() ? std::stoll(weights->metadata.at("evenstep.steps"))
+                        : -1;
   }
   // The last message: a rank's readers may lag behind its exit.
   v1::ToAgent LastWord(int rank) {
@@ -176,8 +209,48 @@ TEST_F(TrainerProcessTest, ARankThatDiesFailsItsPeerNotTheAgent) {
   Start(2, 50, "exit:rank=1:step=2");
   EXPECT_EQ(agent_->Wait(1), kExitPlantedFault);
   EXPECT_EQ(agent_->Wait(0), kExitCollectiveFailed);
-  EXPECT_EQ(LastWord(0).failure().reason(), "COLLECTIVE_FAILED");
-  EXPECT_EQ(LastWord(0).failure().step(), 2);
+  EXPECT_EQ(FailureOf(0).reason(), "COLLECTIVE_FAILED");
+  EXPECT_EQ(FailureOf(0).step(), 2);
+  EXPECT_EQ(Left(0).weights_steps(), 2);
+  EXPECT_EQ(StepsOf(folder_.path() + "/model.safetensors"), 2);
+}
+
+TEST_F(TrainerProcessTest, ARankThatIsNamedWritesInThePlaceOfADeadRankZero) {
+  Start(2, 50, "exit:rank=0:step=2");
+  EXPECT_EQ(agent_->Wait(0), kExitPlantedFault);
+  EXPECT_EQ(FailureOf(1).reason(), "COLLECTIVE_FAILED");
+  SendAbandon(1, /*weights_rank=*/1);
+  EXPECT_EQ(agent_->Wait(1), kExitAbandoned);
+  EXPECT_EQ(Left(1).weights_path(),
+            folder_.path() + "/model.rank-1.safetensors");
+  EXPECT_EQ(Left(1).weights_steps(), 2);
+  EXPECT_EQ(StepsOf(Left(1).weights_path()), 2);
+}
+
+TEST_F(TrainerProcessTest, AnAbandonInTheMiddleOfAStepKeepsTheStepBefore) {
+  Start(2, 50, "hang:rank=0:step=3");
+  WaitForSteps(1, 3);
+  SendAbandon(0, /*weights_rank=*/0);
+  SendAbandon(1, /*weights_rank=*/0);
+  EXPECT_EQ(agent_->Wait(0), kExitAbandoned);
+  EXPECT_EQ(agent_->Wait(1), kExitAbandoned);
+  EXPECT_EQ(Left(0).weights_steps(), 3);
+  EXPECT_EQ(StepsOf(Left(0).weights_path()), 3);
+  EXPECT_FALSE(
+      std::filesystem::exists(folder_.path() + "/model.rank-1.safetensors"));
+}
+
+TEST_F(TrainerProcessTest, SigtermEndsTheJobWithItsWeights) {
+  Start(2, 5000);
+  WaitForSteps(1, 2);
+  ASSERT_EQ(kill(agent_->pid(1), SIGTERM), 0);
+  EXPECT_EQ(FailureOf(1).reason(), "TERMINATED");
+  SendAbandon(0, /*weights_rank=*/0);
+  SendAbandon(1, /*weights_rank=*/0);
+  EXPECT_EQ(agent_->Wait(0), kExitAbandoned);
+  EXPECT_EQ(agent_->Wait(1), kExitAbandoned);
+  EXPECT_GE(Left(0).weights_steps(), 2);
+  EXPECT_EQ(StepsOf(Left(0).weights_path()), Left(0).weights_steps());
 }
 
 TEST_F(TrainerProcessTest, ANotFiniteLossFailsBothRanksWithTheSameWords) {
@@ -202,7 +275,10 @@ TEST_F(TrainerProcessTest, AStopToOneRankStopsBoth) {
   EXPECT_TRUE(LastWord(0).finished().stopped());
   EXPECT_EQ(LastWord(0).finished().steps_done(),
             LastWord(1).finished().steps_done());
-  EXPECT_EQ(LastWord(0).finished().weights_path(), "");
+  EXPECT_EQ(LastWord(0).finished().weights_steps(),
+            LastWord(0).finished().steps_done());
+  EXPECT_EQ(StepsOf(LastWord(0).finished().weights_path()),
+            LastWord(0).finished().steps_done());
 }
 
 TEST_F(TrainerProcessTest, NoTrainerOutlivesItsAgent) {
@@ -217,6 +293,7 @@ TEST_F(TrainerProcessTest, NoTrainerOutlivesItsAgent) {
                 testing::AnyOf(kExitAgentGone, kExitCollectiveFailed));
   }
   EXPECT_LT(absl::Now() - hung_up, absl::Seconds(5));
+  EXPECT_GE(StepsOf(folder_.path() + "/model.safetensors"), 1);
 }
 
 TEST_F(TrainerProcessTest, DataThatIsNotThereIsADataError) {

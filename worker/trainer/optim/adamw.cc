@@ -167,6 +167,7 @@ absl::Status AdamW::UpdateAll(int64_t step, UpdateResult* result) {
   EVENSTEP_ASSIGN_OR_RETURN(result->gradient_norm, GradientNorm(step));
   result->learning_rate = LearningRate(options_.schedule, step);
   UpdateFactors factors = MakeFactors(options_, step, *result);
+  parameters_whole_ = false;
   for (const ParameterSlice& slice : slices_) {
     const bool decays = parameters_[slice.parameter].value.dim() >= 2;
     factors.decay =
@@ -174,6 +175,7 @@ absl::Status AdamW::UpdateAll(int64_t step, UpdateResult* result) {
     UpdateSlice(factors, slice);
   }
   if (sharded_over_ != nullptr) EVENSTEP_RETURN_IF_ERROR(GatherParameters());
+  parameters_whole_ = true;
   return absl::OkStatus();
 }
 

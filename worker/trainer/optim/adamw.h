@@ -55,6 +55,10 @@ class AdamW {
   // changed. Errors of collectives are passed on.
   absl::StatusOr<UpdateResult> Update(int64_t step);
 
+  // Whether all parameters are of the same step: false after an update that
+  // failed half-way.
+  bool parameters_whole() const { return parameters_whole_; }
+
   // Bytes of states and masters on this rank.
   int64_t state_bytes() const;
 
@@ -76,6 +80,7 @@ class AdamW {
   at::Tensor square_;
   at::Tensor master_;  // if parameters are bfloat16
   at::Tensor flat_;    // all parameters, if sharded
+  bool parameters_whole_ = true;
 };
 
 }  // namespace evenstep::trainer

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/nonnegative_fit.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/costs/degrees.h"
 #include "planner/costs/sample_size.h"
 
@@ -210,10 +211,11 @@ ProfileFit FitProfile(const jobspec::ModelSpec& model,
   ProfileFit fit;
   planner::TimeModel& costs = fit.costs;
   const double layers = model.layers;
-  costs.micro_batch_fixed_ns = std::llround(compute[0] + compute[1] * layers);
+  costs.micro_batch_fixed_ns =
+      planner::FixedCostNs(compute[0] + compute[1] * layers);
   costs.head_ns_per_token = compute[2];
   SetLayerCosts(model, compute, &costs);
-  costs.collective_latency_ns = std::llround(collective[0]);
+  costs.collective_latency_ns = planner::FixedCostNs(collective[0]);
   auto per_token = collective.begin() + 1;
   for (const int degree : all.beta) {
     costs.collective.push_back({degree, *per_token++ * layers});
@@ -221,7 +223,9 @@ ProfileFit FitProfile(const jobspec::ModelSpec& model,
   for (const int degree : all.gamma) {
     costs.gather.push_back({degree, *per_token++ * layers});
   }
-  costs.step_fixed_ns = std::llround(FitStepFixed(step_fixed, model.layers));
+  costs.step_fixed_ns =
+      planner::FixedCostNs(FitStepFixed(step_fixed, model.layers));
+  costs = planner::PlannableCosts(costs, shape);
   fit.fit_error = MeanError(*points, false);
   fit.held_out_error = MeanError(*points, true);
   return fit;

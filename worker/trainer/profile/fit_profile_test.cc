@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
+#include "planner/validate_costs.h"
 #include "worker/trainer/profile/profile_points.h"
 
 namespace evenstep::trainer {
@@ -54,6 +55,22 @@ TEST(FitProfileTest, ShallowModelsTellWhatADeepOneCosts) {
   EXPECT_NEAR(fit.costs.step_fixed_ns, 5e6 + 8e6, 1);
   EXPECT_LT(fit.fit_error, 1e-6);
   EXPECT_LT(fit.held_out_error, 1e-6);
+}
+
+TEST(FitProfileTest, CostsOfAbsurdTimesCanBePlannedWith) {
+  const jobspec::ModelSpec model = Model(8);
+  for (const double factor : {0.0, 1e-12, 1e12, 1e300}) {
+    auto points = ProfilePoints({model, 4096, 2});
+    Time(&points);
+    for (ProfilePoint& point : points) {
+      point.compute_ns *= factor;
+      point.collective_ns *= factor;
+    }
+    const ProfileFit fit =
+        FitProfile(model, {{1, 6e6 * factor}, {3, 8e6 * factor}}, &points);
+    const absl::Status status = planner::ValidateTime(fit.costs);
+    EXPECT_TRUE(status.ok()) << factor << ": " << status;
+  }
 }
 
 jobspec::ModelSpec VideoModel(int layers) {

@@ -7,6 +7,7 @@
 
 #include "base/nonnegative_fit.h"
 #include "base/status_macros.h"
+#include "planner/costs/cost_limits.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -107,7 +108,7 @@ planner::TimeModel FitClipCompute(absl::Span<const ClipPoint> points,
   }
   std::vector<double> found = SolveNonnegative(equations);
   for (size_t i = 0; i < scale.size(); ++i) found[i] /= scale[i];
-  costs.micro_batch_fixed_ns = std::llround(found[0]);
+  costs.micro_batch_fixed_ns = planner::FixedCostNs(found[0]);
   costs.spatial.linear_ns_per_token = found[1] / 2;
   costs.temporal.linear_ns_per_token = found[1] / 2;
   costs.spatial.quadratic_ns_per_token2 = found[2];
@@ -128,7 +129,7 @@ absl::StatusOr<planner::TimeModel> MeasureClipCosts(
   planner::TimeModel costs = FitClipCompute(points, options);
   EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options.model, parts, &costs));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
-  costs.step_fixed_ns = std::llround(step_ns);
+  costs.step_fixed_ns = planner::FixedCostNs(step_ns);
   return costs;
 }
 

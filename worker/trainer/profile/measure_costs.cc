@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/costs/degrees.h"
 #include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/profile/fit_costs.h"
@@ -184,7 +184,8 @@ absl::Status MeasureCollectives(const planner::ModelShape& model,
                                                model, block.degree, element)});
     }
   }
-  costs->collective_latency_ns = std::llround(Median(std::move(latencies)));
+  costs->collective_latency_ns =
+      planner::FixedCostNs(Median(std::move(latencies)));
   return absl::OkStatus();
 }
 
@@ -244,12 +245,12 @@ absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
   planner::TimeModel costs;
   EVENSTEP_ASSIGN_OR_RETURN(ComputeCosts compute,
                             MeasureAllCompute(options, parts));
-  costs.micro_batch_fixed_ns = std::llround(compute.fixed_ns);
+  costs.micro_batch_fixed_ns = planner::FixedCostNs(compute.fixed_ns);
   costs.linear_ns_per_token = compute.linear_ns_per_token;
   costs.quadratic_ns_per_token2 = compute.quadratic_ns_per_token2;
   EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options.model, parts, &costs));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
-  costs.step_fixed_ns = std::llround(step_ns);
+  costs.step_fixed_ns = planner::FixedCostNs(step_ns);
   return costs;
 }
 

@@ -122,7 +122,7 @@ TEST_P(CommunicatorTest, GatherAndBroadcastReachEveryRank) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// Case 14: rank 1 has nothing, and takes part all the same.
+// Rank 1 has nothing, and takes part all the same.
 TEST_P(CommunicatorTest, ARankWithNothingTakesPartInEveryCollective) {
   const auto statuses = RunGroup(3, [](Communicator& c) -> absl::Status {
     const std::vector<int64_t> bytes = {4, 0, 4};
@@ -341,7 +341,7 @@ TEST_P(CommunicatorTest, RanksInDifferentCollectivesFail) {
   }
 }
 
-// Case 12: planned sends equal planned receives, pairwise.
+// Planned sends equal planned receives, pairwise.
 TEST_P(CommunicatorTest, UnequalPairCountsFail) {
   const auto statuses = RunGroup(
       2,
@@ -380,7 +380,7 @@ TEST_P(CommunicatorTest, TimeInCollectivesIsCounted) {
   EXPECT_GE(waited_ns, 20'000'000);
 }
 
-// Case 17: first use, which is slow, is over when a group is there.
+// First use, which is slow, is over when a group is there.
 TEST_P(CommunicatorTest, AGroupIsWarmOnceItIsThere) {
   const auto statuses = RunGroup(3, [](Communicator& c) {
     return Expect(c.collective_ns() > 0, "nothing was exchanged");
@@ -388,7 +388,7 @@ TEST_P(CommunicatorTest, AGroupIsWarmOnceItIsThere) {
   EXPECT_THAT(statuses, Each(absl::OkStatus()));
 }
 
-// Case 11: after a tree is gone, no group of its generation can be joined or
+// After a tree is gone, no group of its generation can be joined or
 // used: its peers fail at once.
 TEST_P(CommunicatorTest, AnOlderGenerationIsUnreachable) {
   const auto fabric = GetParam().make_fabric(absl::Seconds(20));

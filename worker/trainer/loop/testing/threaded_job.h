@@ -56,6 +56,7 @@ class ThreadedJob {
     ThreadChannel channel;
     PlanBook plans;
     AbortSwitch abort;
+    WeightsKeeper keeper;
     absl::StatusOr<TrainResult> result = absl::UnknownError("not run");
   };
 
@@ -122,6 +123,7 @@ class ThreadedJob {
     std::shared_ptr<GroupTree> groups;
     parts.groups = &groups;
     parts.abort = &self.abort;
+    parts.keeper = &self.keeper;
     parts.clock = &RealClock();
     parts.sleep = [](absl::Duration) { std::this_thread::yield(); };
     parts.faults = FaultPlan(faults, rank);

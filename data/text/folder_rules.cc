@@ -1,0 +1,69 @@
+#include "data/text/folder_rules.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+
+namespace evenstep::data {
+namespace {
+
+// Beside a config.json, each of these says that a folder holds a model.
+constexpr absl::string_view kModelSigns[] = {
+    "tokenizer.json", "tokenizer.model", "model.safetensors",
+    "model.safetensors.index.json", "pytorch_model.bin"};
+constexpr absl::string_view kModelNames[] = {
+    "config.json",          "generation_config.json",
+    "tokenizer.json",       "tokenizer_config.json",
+    "tokenizer.model",      "special_tokens_map.json",
+    "added_tokens.json",    "vocab.json",
+    "merges.txt",           "preprocessor_config.json",
+    "processor_config.json"};
+
+template <typename List>
+bool Contains(const List& list, absl::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+bool IsModelFile(absl::string_view name) {
+  return Contains(kModelNames, name) || absl::EndsWith(name, ".safetensors") ||
+         absl::EndsWith(name, ".safetensors.index.json") ||
+         absl::StartsWith(name, "pytorch_model");
+}
+
+}  // namespace
+
+FolderRules::FolderRules(const std::string& path,
+                         const std::vector<std::string>& names)
+    : names_(names.begin(), names.end()) {
+  if (Has(kOutputMarkerName)) own_ = ReadOutputMarks(path);
+  // Results of a version that left no marker, or copied without it.
+  if (Has("loss.csv") && Has("loss.json") && Has("summary.json") &&
+      Has("job.yaml")) {
+    own_.names.insert(std::begin(kResultNames), std::end(kResultNames));
+  }
+  is_tool_folder_ = Has("CACHEDIR.TAG") || Has("pyvenv.cfg");
+  is_model_ = Has("config.json") &&
+              std::any_of(std::begin(kModelSigns), std::end(kModelSigns),
+                          [this](absl::string_view sign) { return Has(sign); });
+  is_hub_cache_ = Has("blobs") && Has("refs") && Has("snapshots");
+}
+
+EntryRule FolderRules::Judge(absl::string_view name) const {
+  if (absl::StartsWith(name, kOwnFilePrefix)) return EntryRule::kBookkeeping;
+  if (own_.Has(name)) return EntryRule::kOwn;
+  if (absl::StartsWith(name, ".")) return EntryRule::kHidden;
+  if (IsToolFolderName(name)) return EntryRule::kTools;
+  if (is_model_ && IsModelFile(name)) return EntryRule::kTools;
+  // The snapshots are links to the blobs, under the files' own names.
+  if (is_hub_cache_ && (name == "blobs" || name == "refs")) {
+    return EntryRule::kTools;
+  }
+  return EntryRule::kData;
+}
+
+bool IsToolFolderName(absl::string_view name) {
+  return name == "node_modules" || name == "__pycache__";
+}
+
+}  // namespace evenstep::data

@@ -1,0 +1,61 @@
+#include "worker/trainer/job/index_reporter.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace evenstep::trainer {
+namespace {
+
+class RecordingAgent : public AgentChannel {
+ public:
+  absl::Status Send(const v1::ToAgent& message) override {
+    messages.push_back(message);
+    return status;
+  }
+  bool StopRequested() const override { return stop; }
+
+  std::vector<v1::ToAgent> messages;
+  absl::Status status;
+  bool stop = false;
+};
+
+constexpr data::IndexProgress kProgress = {41, 100};
+
+class IndexReporterTest : public ::testing::Test {
+ protected:
+  RecordingAgent agent_;
+  FakeClock clock_;
+  IndexReporter reporter_{&agent_, &clock_};
+};
+
+TEST_F(IndexReporterTest, TheAgentHearsOfItEveryTwoSeconds) {
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(reporter_.Report(kProgress).ok());
+    clock_.Advance(absl::Milliseconds(100));
+  }
+  ASSERT_EQ(agent_.messages.size(), 2u);
+  EXPECT_EQ(agent_.messages[0].data().indexed_bytes(), 41);
+  EXPECT_EQ(agent_.messages[0].data().bytes_to_index(), 100);
+}
+
+TEST_F(IndexReporterTest, ARankThatWaitsForAnotherSaysNothing) {
+  clock_.Advance(absl::Hours(1));
+  EXPECT_TRUE(reporter_.Report({.waiting = true}).ok());
+  EXPECT_TRUE(agent_.messages.empty());
+}
+
+TEST_F(IndexReporterTest, AStopEndsTheIndexing) {
+  agent_.stop = true;
+  EXPECT_TRUE(absl::IsCancelled(reporter_.Report(kProgress)));
+}
+
+TEST_F(IndexReporterTest, AnAgentThatIsGoneEndsTheIndexing) {
+  agent_.status = absl::UnavailableError("gone");
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(reporter_.Report(kProgress), agent_.status);
+}
+
+}  // namespace
+}  // namespace evenstep::trainer

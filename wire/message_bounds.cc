@@ -4,8 +4,13 @@
 
 #include "absl/strings/ascii.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace evenstep::wire {
+
+std::string PersonText(absl::string_view text) {
+  return std::string(Utf8Prefix(text, kMaxPersonTextBytes));
+}
 
 absl::Status CheckSize(absl::string_view field, absl::string_view text,
                        size_t max_bytes) {

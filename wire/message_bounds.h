@@ -7,6 +7,7 @@
 // texts for people are cut, not refused. Constants and pure functions.
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,9 @@ inline constexpr size_t kMaxRendezvousValueBytes = 64 << 10;
 // Of whole messages.
 inline constexpr size_t kMaxDataSummaryBytes = 64 << 10;
 inline constexpr size_t kMaxCostsBytes = 1 << 20;
+
+// A text for people, cut to kMaxPersonTextBytes at a character.
+std::string PersonText(absl::string_view text);
 
 // INVALID_ARGUMENT: longer than `max_bytes`.
 absl::Status CheckSize(absl::string_view field, absl::string_view text,

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "base/version.h"
 #include "rpc/channel.h"
 #include "wire/message_bounds.h"
@@ -276,8 +275,7 @@ void Agent::Refuse(const v1::AttemptId& id, const absl::Status& why) {
   message.mutable_abandon()->set_step(-1);
   message.mutable_abandon()->set_reason(
       absl::IsUnavailable(why) ? "AGENT_STOPPING" : "START_FAILED");
-  message.mutable_abandon()->set_message(
-      std::string(Utf8Prefix(why.message(), wire::kMaxPersonTextBytes)));
+  message.mutable_abandon()->set_message(wire::PersonText(why.message()));
   link_.Send(std::move(message)).IgnoreError();  // small: always taken
   ConfirmGone(id);
 }

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "wire/message_bounds.h"
 
 namespace evenstep::agent {
@@ -30,10 +29,6 @@ absl::Duration StopTimeout(const v1::JobSpec& spec) {
 }
 
 // A trainer says as much as it likes; the message has to reach the coordinator.
-std::string Bounded(const std::string& text) {
-  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
-}
-
 std::string DescribeEnd(const TrainerEnd& end) {
   std::string text =
       end.process.signal != 0
@@ -351,10 +346,10 @@ void Attempt::ReportExit(int rank, const RankState& state,
   exited->set_exit_status(end.process.exit_status);
   exited->set_signal(end.process.signal);
   exited->set_clean(clean);
-  exited->set_message(Bounded(text));
+  exited->set_message(wire::PersonText(text));
   exited->set_weights_path(state.finish.weights_path());
   exited->set_weights_steps(state.finish.weights_steps());
-  exited->set_weights_note(Bounded(state.finish.weights_note()));
+  exited->set_weights_note(wire::PersonText(state.finish.weights_note()));
   exited->set_steps_done(state.finish.steps_done());
   Report(std::move(message));
 }
@@ -378,8 +373,8 @@ void Attempt::RequestAbandon(int rank, const std::string& reason,
   v1::AbandonRequest* request = message.mutable_abandon();
   *request->mutable_attempt() = id();
   request->set_rank(rank);
-  request->set_reason(Bounded(reason));
-  request->set_message(Bounded(text));
+  request->set_reason(wire::PersonText(reason));
+  request->set_message(wire::PersonText(text));
   request->set_step(step);
   Report(std::move(message));
 }

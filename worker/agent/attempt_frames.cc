@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "wire/message_bounds.h"
 #include "worker/agent/attempt.h"
 #include "worker/agent/trainer_frames.h"
@@ -56,8 +55,7 @@ void Attempt::OnWritingWeights(int rank, int64_t bytes) {
 }
 
 void Attempt::OnFailure(int rank, const trainer::v1::Failure& failure) {
-  const std::string text(
-      Utf8Prefix(failure.message(), wire::kMaxPersonTextBytes));
+  const std::string text = wire::PersonText(failure.message());
   ranks_[rank].failure = absl::StrCat(failure.reason(), ": ", text);
   RequestAbandon(rank, failure.reason(), text, failure.step());
 }

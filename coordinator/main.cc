@@ -49,7 +49,8 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
   table.Add("heartbeat-interval", "EVENSTEP_HEARTBEAT_INTERVAL",
             &options.heartbeat_interval, "how often agents send heartbeats");
   table.Add("lease", "EVENSTEP_LEASE", &options.times.lease,
-            "silence after which a node is lost");
+            "how long a node without a stream may be silent before it is lost; "
+            "one with an open stream has 15s more");
   table.Add("reconnect-budget", "EVENSTEP_RECONNECT_BUDGET",
             &options.times.reconnect_budget,
             "how long trainers go on without a coordinator");

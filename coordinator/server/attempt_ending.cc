@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "coordinator/server/attempt_supervisor.h"
 #include "wire/message_bounds.h"
 
@@ -38,10 +37,6 @@ std::vector<int> RanksWithoutReport(const LiveAttempt& live, int64_t step) {
     }
   }
   return ranks;
-}
-
-std::string Bounded(const std::string& text) {
-  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
 }
 
 }  // namespace
@@ -127,12 +122,12 @@ void AttemptSupervisor::TakeWeights(Live& live, const std::string& node,
   JobRecord& record = RecordOf(live);
   if (!record.job.weights_path().empty()) return;
   if (!exited.weights_path().empty()) {
-    record.job.set_weights_path(Bounded(exited.weights_path()));
+    record.job.set_weights_path(wire::PersonText(exited.weights_path()));
     record.job.set_weights_steps(exited.weights_steps());
     record.job.set_weights_node(node);
     record.job.clear_weights_note();
   } else if (!exited.weights_note().empty()) {
-    record.job.set_weights_note(Bounded(exited.weights_note()));
+    record.job.set_weights_note(wire::PersonText(exited.weights_note()));
   } else {
     return;
   }
@@ -281,8 +276,8 @@ void AttemptSupervisor::CheckTimes(Live& live) {
     return EndIfDue(live);
   }
   if (Now() >= live.end_at) EndNow(live);
-  for (const auto& [node, when] : live.gone_at) {
-    if (Now() >= when) live.attempt.MarkGone(node);
+  for (const auto& [node, when] : live.lost_at) {
+    if (Now() >= when + GoneAfter(live)) live.attempt.MarkGone(node);
   }
 }
 

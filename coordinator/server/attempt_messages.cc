@@ -27,15 +27,12 @@ google::protobuf::Timestamp Timestamp(absl::Time time) {
       absl::ToUnixNanos(time));
 }
 
-std::string Bounded(const std::string& text) {
-  return std::string(Utf8Prefix(text, wire::kMaxPersonTextBytes));
-}
-
 }  // namespace
 
 absl::Status AttemptSupervisor::OnMessage(const std::string& node,
                                           const v1::AgentMessage& message) {
   const v1::AttemptId& id = AttemptOf(message);
+  if (message.has_ended()) parts_.nodes.RemoveLeftover(node, id);
   Live* const live = Find(id);
   const MessageVerdict verdict = CheckAgentMessage(
       message, {node, live, live != nullptr && IsOwn(*live, node)});
@@ -297,7 +294,7 @@ void AttemptSupervisor::OnAbandon(Live& live, const std::string& node,
     return PutBack(live, absl::StrCat("node ", node, ": its agent stops"));
   }
   v1::AbandonRequest request = message;
-  request.set_message(Bounded(request.message()));
+  request.set_message(wire::PersonText(request.message()));
   if (!live.attempt.HasRank(request.rank())) {
     request.set_message(absl::StrCat("node ", node, ": ", request.message()));
   }
@@ -308,7 +305,7 @@ void AttemptSupervisor::OnAbandon(Live& live, const std::string& node,
 void AttemptSupervisor::OnExited(Live& live, const std::string& node,
                                  const v1::TrainerExited& message) {
   v1::TrainerExited exited = message;
-  exited.set_message(Bounded(exited.message()));
+  exited.set_message(wire::PersonText(exited.message()));
   const bool complete =
       live.cancelled || exited.steps_done() >= live.spec.steps;
   if (!live.attempt.AddExit(exited, complete, Now())) return;
@@ -318,7 +315,7 @@ void AttemptSupervisor::OnExited(Live& live, const std::string& node,
 }
 
 void AttemptSupervisor::OnEnded(Live& live, const std::string& node) {
-  live.gone_at.erase(node);
+  live.lost_at.erase(node);
   live.attempt.MarkGone(node);
   if (!live.stopping && !live.attempt.ended_clean(node)) {
     AddCause(live, {"INTERNAL",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "coordinator/server/attempt_supervisor.h"
 #include "rpc/transport.h"
@@ -36,11 +37,15 @@ v1::CoordinatorMessage EndMessage(const v1::AttemptId& id) {
 
 }  // namespace
 
-// How long a node's trainers may live after the node was last heard: until its
-// agent finds the connection dead, its reconnect budget is spent and it has
-// killed them. Trainers whose agent does not run end themselves in that time,
-// but for a heartbeat, which is less than the lease.
-absl::Duration AttemptSupervisor::GoneAfter() const {
+// How long an attempt waits for a lost node. A job that ends does not: nothing of
+// it starts again, and a node that comes back with the attempt gets no new work
+// before it has ended it. A job that is queued again waits as long as the node's
+// trainers may live: until its agent finds the connection dead, its reconnect
+// budget is spent and it has killed them. Trainers whose agent does not run end
+// themselves in that time, but for a heartbeat, which is less than the lease.
+absl::Duration AttemptSupervisor::GoneAfter(const Live& live) const {
+  const JobRecord& record = *parts_.book.Find(live.attempt.id().job_id());
+  if (IsFinal(record.status.after_stopping)) return absl::ZeroDuration();
   return rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout +
          times_.reconnect_budget + times_.kill_grace + times_.lease;
 }
@@ -146,6 +151,7 @@ void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
     if (live != nullptr && IsOwn(*live, hello.node())) continue;
     parts_.metrics.CountStaleMessage("hello");
     parts_.nodes.Send(hello.node(), EndMessage(running));
+    parts_.nodes.AddLeftover(hello.node(), running);
   }
   for (const std::string& job_id : JobsOn(hello.node())) {
     GreetAttempt(*live_.at(job_id), hello, kind);
@@ -156,7 +162,7 @@ void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
 void AttemptSupervisor::GreetAttempt(Live& live, const v1::AgentHello& hello,
                                      HelloKind kind) {
   const std::string& node = hello.node();
-  live.gone_at.erase(node);
+  live.lost_at.erase(node);
   live.log_numbers.erase(node);
   if (Lists(hello, live.attempt.id())) return Resend(live, node);
   const bool unheard = IsUnheardStart(live, node);
@@ -191,15 +197,36 @@ void AttemptSupervisor::OnDisconnected(const std::string& node) {
   }
 }
 
-void AttemptSupervisor::OnLost(const std::string& node) {
+std::string AttemptSupervisor::DescribeWait(const std::string& job_id) const {
+  const auto it = live_.find(job_id);
+  if (it == live_.end() || !it->second->stopping) return "";
+  const Live& live = *it->second;
+  std::vector<std::string> waits;
+  for (const std::string& node : live.attempt.NodesNotGone()) {
+    if (parts_.nodes.IsConnected(node)) continue;
+    const auto lost = live.lost_at.find(node);
+    if (lost == live.lost_at.end()) {
+      waits.push_back(absl::StrCat("node ", node, ", which has lost its stream"));
+      continue;
+    }
+    const absl::Duration left = lost->second + GoneAfter(live) - Now();
+    waits.push_back(absl::StrCat(
+        "node ", node, " for ",
+        absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))), " at most"));
+  }
+  return absl::StrJoin(waits, "; ");
+}
+
+void AttemptSupervisor::OnLost(const LostNode& lost) {
+  const std::string& node = lost.name;
   parts_.metrics.CountLostNode();
   Log(LogLevel::kWarning, "node_lost", {{"node", node}});
   OnDisconnected(node);
   for (const std::string& job_id : JobsOn(node)) {
     Live& live = *live_.at(job_id);
-    live.gone_at[node] = Now() + GoneAfter();
+    live.lost_at[node] = Now();
     const std::string message = absl::StrCat(
-        "node ", node, " was silent for ", absl::FormatDuration(times_.lease));
+        "node ", node, " was silent for ", absl::FormatDuration(lost.silence));
     if (IsUnheardStart(live, node)) {
       PutBack(live, absl::StrCat(message, " when it was to start"));
     } else {

@@ -197,7 +197,7 @@ void AttemptSupervisor::Restore(JobRecord& record) {
   Live& live = Add(record.job, spec.ok() ? *spec : jobspec::JobSpec());
   live.begun = true;  // as far as anybody knows
   for (const NodeShare& share : live.attempt.shares()) {
-    live.gone_at[share.node] = Now() + GoneAfter();
+    live.lost_at[share.node] = Now() + times_.lease;
   }
   if (record.status.state == JobState::kStopping) {
     live.stopping = true;
@@ -223,6 +223,7 @@ std::map<std::string, int> AttemptSupervisor::UsedSlots() const {
   std::map<std::string, int> used;
   for (const auto& [job_id, live] : live_) {
     for (const NodeShare& share : live->attempt.shares()) {
+      if (live->attempt.IsGone(share.node)) continue;
       used[share.node] += share.num_ranks;
     }
   }

@@ -14,9 +14,10 @@
 //              EndAttempt, again and again
 //   cancel     StopAttempt, which takes effect at the gate; then as above.
 //              Before all ranks have passed the first one: EndAttempt at once
-//   lost node  its processes are taken as gone when all have passed that may
-//              keep them alive without the coordinator (GoneAfter), or the
-//              node says hello without them
+//   lost node  an attempt whose job is to end does not wait for it. One that is
+//              to be queued again does, until the node says hello without the
+//              attempt or nothing can keep its processes alive (GoneAfter): two
+//              attempts of a job never live at once
 //   restart    attempts found in the store are ended, then queued again
 //
 // Single owner: the event loop's thread; nothing blocks but the store.
@@ -39,11 +40,15 @@
 #include "coordinator/server/node_table.h"
 #include "coordinator/server/rendezvous.h"
 #include "evenstep/v1/agent.pb.h"
+#include "rpc/transport.h"
 
 namespace evenstep::coordinator {
 
 struct SupervisorTimes {
+  // How long a node may be silent without a stream, and how much longer with an
+  // open one. gRPC closes the stream of a host that does not answer.
   absl::Duration lease = absl::Seconds(5);
+  absl::Duration stream_grace = rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout;
   absl::Duration reconnect_budget = absl::Minutes(10);
   // A consequence waits so long for its cause.
   absl::Duration cause_grace = absl::Milliseconds(500);
@@ -96,15 +101,18 @@ class AttemptSupervisor {
                          const v1::AgentMessage& message);
   // The node's stream is over; its lease is not.
   void OnDisconnected(const std::string& node);
-  void OnLost(const std::string& node);
+  void OnLost(const LostNode& lost);
   // No attempt says that the node's name is another agent's.
   bool MayTakeName(const v1::AgentHello& hello) const;
   void Tick();
   // The coordinator itself was stopped: nobody could report.
   void ForgiveSilence();
 
-  // By node, of all attempts whose processes may live.
+  // By node, of all attempts whose processes may live there.
   std::map<std::string, int> UsedSlots() const;
+  // Nodes that a stopping job waits for though they are not connected, and for
+  // how long at most. Empty: none.
+  std::string DescribeWait(const std::string& job_id) const;
 
  private:
   using Live = LiveAttempt;
@@ -114,7 +122,7 @@ class AttemptSupervisor {
   Live* Find(const v1::AttemptId& id);
   JobRecord& RecordOf(const Live& live);
 
-  absl::Duration GoneAfter() const;
+  absl::Duration GoneAfter(const Live& live) const;
   void SendAssignments(Live& live);
   void SendAssignment(const Live& live, const NodeShare& share);
   void Reassign(Live& live, const std::string& node);

@@ -46,7 +46,7 @@ Coordinator::Coordinator(CoordinatorParts parts,
     : parts_(std::move(parts)),
       options_(options),
       book_(parts_.store, parts_.clock),
-      nodes_(options.times.lease),
+      nodes_(options.times.lease, options.times.stream_grace),
       followers_(book_, parts_.store),
       supervisor_(PartsForSupervisor(parts_, book_, nodes_, rendezvous_),
                   options.times) {}
@@ -128,7 +128,7 @@ void Coordinator::HandOver(Node& node, const v1::AgentMessage& message) {
   Log(LogLevel::kError, "agent_refused",
       {{"node", node.name}, {"refused", node.num_refused}});
   const std::shared_ptr<AgentLink> link = node.link;
-  nodes_.Disconnect(link.get());
+  nodes_.Disconnect(link.get(), Now());
   supervisor_.OnDisconnected(node.name);
   link->Close(absl::InvalidArgumentError(absl::StrCat(
       node.num_refused, " messages of node '", node.name,
@@ -138,7 +138,7 @@ void Coordinator::HandOver(Node& node, const v1::AgentMessage& message) {
 void Coordinator::OnAgentGone(const AgentLink* link) {
   const Node* const node = nodes_.NodeOf(link);
   if (node == nullptr) return;  // another stream has replaced it
-  nodes_.Disconnect(link);
+  nodes_.Disconnect(link, Now());
   supervisor_.OnDisconnected(node->name);
   PumpFollowers();
 }
@@ -157,7 +157,7 @@ void Coordinator::Schedule() {
 
 // Starts the next job if it can run.
 bool Coordinator::StartOne() {
-  free_nodes_ = nodes_.Free(supervisor_.UsedSlots());
+  free_nodes_ = nodes_.Free(supervisor_.UsedSlots(), Now());
   const WaitingJob* const next = book_.queue().Next(TotalSlots(free_nodes_));
   if (next == nullptr || !book_.health().ok()) return false;
   const auto shares = PlaceGang(next->ranks, free_nodes_);
@@ -184,10 +184,14 @@ bool Coordinator::RefuseQueued(const std::string& job_id,
   return true;
 }
 
-// The job with what is worked out where it is shown: why it waits, and where in
-// the queue.
+// The job with what is worked out where it is shown: why it waits, where in the
+// queue, and for which nodes it has not stopped.
 v1::Job Coordinator::Shown(const JobRecord& record) const {
   v1::Job job = record.job;
+  const std::string wait = supervisor_.DescribeWait(job.job_id());
+  if (!wait.empty()) {
+    job.set_message(absl::StrCat(job.message(), "; waiting for ", wait));
+  }
   if (record.status.state != JobState::kQueued) return job;
   job.set_queue_position(book_.queue().PositionOf(record.arrival));
   PendingReason pending = {
@@ -283,9 +287,7 @@ void Coordinator::ForgetOldJobs() {
 
 void Coordinator::Tick() {
   ForgiveOwnSleep();
-  for (const std::string& node : nodes_.TakeLost(Now())) {
-    supervisor_.OnLost(node);
-  }
+  for (const LostNode& lost : nodes_.TakeLost(Now())) supervisor_.OnLost(lost);
   supervisor_.Tick();
   rendezvous_.Expire(Now());
   Flush();

@@ -80,8 +80,8 @@ struct LiveAttempt {
   std::map<std::string, absl::Duration> unexplained;
   // Number of the last log line that each node sent on its present stream.
   std::map<std::string, int64_t> log_numbers;
-  // Nodes that cannot be asked: when their processes are taken as gone.
-  std::map<std::string, absl::Duration> gone_at;
+  // Nodes that cannot be asked, and since when.
+  std::map<std::string, absl::Duration> lost_at;
 };
 
 }  // namespace evenstep::coordinator

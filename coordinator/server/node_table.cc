@@ -25,7 +25,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
     return absl::AlreadyExistsError(absl::StrCat(
         "node name '", hello.node(),
         "' is in use by another agent; give each agent its own --node (an "
-        "agent with a new --work-dir waits until the lease has run out)"));
+        "agent with a new --work-dir waits until the node is lost)"));
   }
   const bool known = former != nullptr;
   if (!known && nodes_.size() >= kMaxNodes) {
@@ -50,6 +50,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
   node.num_refused = 0;
   node.link = std::move(link);
   node.lost = false;
+  node.leftovers.clear();
   node.leaving = node.leaving && kind == HelloKind::kReconnected;
   Renew(node, now);
   return kind;
@@ -78,21 +79,37 @@ void NodeTable::RenewAll(absl::Duration now) {
   }
 }
 
-void NodeTable::Disconnect(const AgentLink* link) {
-  if (Node* const node = NodeOf(link)) node->link = nullptr;
+void NodeTable::AddLeftover(const std::string& name, const v1::AttemptId& id) {
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return;
+  it->second.leftovers.emplace(id.job_id(), id.attempt());
 }
 
-std::vector<std::string> NodeTable::TakeLost(absl::Duration now) {
-  std::vector<std::string> lost;
+void NodeTable::RemoveLeftover(const std::string& name,
+                               const v1::AttemptId& id) {
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return;
+  it->second.leftovers.erase({id.job_id(), id.attempt()});
+}
+
+void NodeTable::Disconnect(const AgentLink* link, absl::Duration now) {
+  Node* const node = NodeOf(link);
+  if (node == nullptr) return;
+  node->link = nullptr;
+  Renew(*node, now);
+}
+
+std::vector<LostNode> NodeTable::TakeLost(absl::Duration now) {
+  std::vector<LostNode> lost;
   for (auto& [name, node] : nodes_) {
-    if (node.lost || now < node.lease_until) continue;
+    const absl::Duration limit = SilenceLimit(node);
+    if (node.lost || now - node.lease_from < limit) continue;
     node.lost = true;
-    lost.push_back(name);
+    lost.push_back({name, limit});
     if (node.link == nullptr) continue;
     node.link->Close(absl::UnavailableError(
-        absl::StrCat("node '", name,
-                     "' was silent for longer than its lease; "
-                     "connect again")));
+        absl::StrCat("node '", name, "' was silent for ",
+                     absl::FormatDuration(limit), "; connect again")));
     node.link = nullptr;
   }
   return lost;
@@ -113,10 +130,13 @@ bool NodeTable::Send(const std::string& name,
 }
 
 std::vector<FreeNode> NodeTable::Free(
-    const std::map<std::string, int>& used_slots) const {
+    const std::map<std::string, int>& used_slots, absl::Duration now) const {
   std::vector<FreeNode> free;
   for (const auto& [name, node] : nodes_) {
-    if (node.lost || node.leaving || node.link == nullptr) continue;
+    if (node.lost || node.leaving || node.link == nullptr ||
+        !node.leftovers.empty() || now - node.lease_from >= lease_) {
+      continue;
+    }
     const auto used = used_slots.find(name);
     const int taken = used == used_slots.end() ? 0 : used->second;
     free.push_back({name, node.slots, std::max(0, node.slots - taken)});

@@ -1,14 +1,18 @@
 #ifndef EVENSTEP_COORDINATOR_SERVER_NODE_TABLE_H_
 #define EVENSTEP_COORDINATOR_SERVER_NODE_TABLE_H_
 
-// The nodes that have said hello: their streams, slots and leases. A lease is
-// renewed by any message; a node whose stream broke keeps its lease, so a quick
-// reconnect loses nothing. A name belongs to the agents of one work folder
-// until their lease has run out. Single owner: the event loop's thread.
+// The nodes that have said hello: their streams, slots and leases. Any message
+// renews a lease. A node whose stream broke is lost one lease later, so a quick
+// reconnect loses nothing. A node that is silent on an open stream has more time:
+// its host answers, and its agent may only lack CPU time. A name belongs to the
+// agents of one work folder until their node is lost. Single owner: the event
+// loop's thread.
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,8 +38,11 @@ struct Node {
   std::string metrics_address;
   int slots = 0;
   std::shared_ptr<AgentLink> link;  // null: no stream
-  absl::Duration lease_until;       // monotonic
-  bool lost = false;                // lease ran out; not used until it is back
+  absl::Duration lease_from;        // monotonic: last message, or end of stream
+  bool lost = false;                // not used until it is back
+  // Attempts that its agent runs and that are over here. Their processes may
+  // live, so the node gets no new work before the agent confirms the end.
+  std::set<std::pair<std::string, int64_t>> leftovers;  // job, attempt
   bool leaving = false;             // its agent is stopping: gets no new work
   int num_refused = 0;              // messages of this stream
 };
@@ -51,9 +58,17 @@ enum class HelloKind {
   kRestarted,    // another process in its work folder: the old one has ended
 };
 
+struct LostNode {
+  std::string name;
+  absl::Duration silence;  // the limit that it passed
+};
+
 class NodeTable {
  public:
-  explicit NodeTable(absl::Duration lease) : lease_(lease) {}
+  // How long a node may be silent without a stream, and how much longer with an
+  // open one.
+  NodeTable(absl::Duration lease, absl::Duration stream_grace)
+      : lease_(lease), stream_grace_(stream_grace) {}
 
   // INVALID_ARGUMENT: as CheckHello (message_check.h).
   // RESOURCE_EXHAUSTED: too many nodes. ALREADY_EXISTS: another agent speaks
@@ -65,28 +80,33 @@ class NodeTable {
   Node* NodeOf(const AgentLink* link);
   const Node* Find(const std::string& name) const;
   bool IsConnected(const std::string& name) const;
-  void Renew(Node& node, absl::Duration now) {
-    node.lease_until = now + lease_;
-  }
+  void Renew(Node& node, absl::Duration now) { node.lease_from = now; }
   // Every node that is not lost, with or without a stream.
   void RenewAll(absl::Duration now);
+  // Its agent was told to end the attempt; a hello starts the list anew.
+  void AddLeftover(const std::string& name, const v1::AttemptId& id);
+  void RemoveLeftover(const std::string& name, const v1::AttemptId& id);
   // The stream is over. Nothing happens for a link that was replaced.
-  void Disconnect(const AgentLink* link);
-  // Names of nodes whose lease ran out since the last call. Their streams are
-  // closed.
-  std::vector<std::string> TakeLost(absl::Duration now);
+  void Disconnect(const AgentLink* link, absl::Duration now);
+  // Nodes that have been lost since the last call. Their streams are closed.
+  std::vector<LostNode> TakeLost(absl::Duration now);
   // Forgets lost nodes that hold nothing.
   void ForgetLost(const std::map<std::string, int>& used_slots);
 
   // False: the node has no stream.
   bool Send(const std::string& name, const v1::CoordinatorMessage& message);
-  // Nodes that can take ranks.
-  std::vector<FreeNode> Free(
-      const std::map<std::string, int>& used_slots) const;
+  // Nodes that can take ranks: heard within the lease, and without leftovers.
+  std::vector<FreeNode> Free(const std::map<std::string, int>& used_slots,
+                             absl::Duration now) const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }
 
  private:
+  absl::Duration SilenceLimit(const Node& node) const {
+    return node.link == nullptr ? lease_ : lease_ + stream_grace_;
+  }
+
   const absl::Duration lease_;
+  const absl::Duration stream_grace_;
   std::map<std::string, Node> nodes_;
 };
 

@@ -1,12 +1,9 @@
 #include "coordinator/server/node_table.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace evenstep::coordinator {
 namespace {
-
-using ::testing::ElementsAre;
 
 class FakeLink : public AgentLink {
  public:
@@ -36,7 +33,7 @@ class NodeTableTest : public ::testing::Test {
     kind_ = *table_.Hello(Hello(node, incarnation), link, kStart);
     return link;
   }
-  NodeTable table_{absl::Seconds(5)};
+  NodeTable table_{absl::Seconds(5), absl::Seconds(15)};
   HelloKind kind_ = HelloKind::kNew;
 };
 
@@ -45,7 +42,7 @@ TEST_F(NodeTableTest, AReconnectIsToldFromARestart) {
   EXPECT_EQ(kind_, HelloKind::kNew);
   const auto link = Join("a", "1");
   EXPECT_EQ(kind_, HelloKind::kReconnected);
-  table_.Disconnect(link.get());
+  table_.Disconnect(link.get(), kStart);
   Join("a", "2");
   EXPECT_EQ(kind_, HelloKind::kRestarted);
 }
@@ -55,7 +52,7 @@ TEST_F(NodeTableTest, ASecondStreamReplacesTheFirst) {
   const auto second = Join("a", "1");
   EXPECT_EQ(first->closed.code(), absl::StatusCode::kAborted);
   EXPECT_EQ(table_.NodeOf(first.get()), nullptr);
-  table_.Disconnect(first.get());  // its late end changes nothing
+  table_.Disconnect(first.get(), kStart);  // its late end changes nothing
   EXPECT_TRUE(table_.Send("a", {}));
   EXPECT_EQ(second->num_sent, 1);
 }
@@ -69,7 +66,7 @@ TEST_F(NodeTableTest, TwoAgentsNeverShareAName) {
   EXPECT_TRUE(first->closed.ok());
   EXPECT_NE(table_.NodeOf(first.get()), nullptr);
   // Its stream is down, it may be stopped: the name is its own for a lease.
-  table_.Disconnect(first.get());
+  table_.Disconnect(first.get(), kStart);
   EXPECT_TRUE(
       absl::IsAlreadyExists(table_.Hello(other, second, kStart).status()));
   const absl::Duration later = kStart + absl::Seconds(5);
@@ -89,45 +86,76 @@ TEST_F(NodeTableTest, AnAgentWithoutAFolderIsKnownByItsIncarnation) {
 
 TEST_F(NodeTableTest, ALeaseOutlivesABrokenStreamButNotSilence) {
   const auto link = Join("a", "1");
-  table_.Disconnect(link.get());
+  table_.Disconnect(link.get(), kStart);
   EXPECT_FALSE(table_.Send("a", {}));
   EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(4)).empty());
-  EXPECT_THAT(table_.TakeLost(kStart + absl::Seconds(5)), ElementsAre("a"));
+  const auto lost = table_.TakeLost(kStart + absl::Seconds(5));
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].name, "a");
+  EXPECT_EQ(lost[0].silence, absl::Seconds(5));
   EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(6)).empty()) << "once";
 }
 
 TEST_F(NodeTableTest, MessagesRenewTheLease) {
   const auto link = Join("a", "1");
   table_.Renew(*table_.NodeOf(link.get()), kStart + absl::Seconds(3));
-  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(7)).empty());
-  EXPECT_EQ(table_.TakeLost(kStart + absl::Seconds(8)).size(), 1u);
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(22)).empty());
+  const auto lost = table_.TakeLost(kStart + absl::Seconds(23));
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].silence, absl::Seconds(20));
   EXPECT_FALSE(link->closed.ok());
+}
+
+TEST_F(NodeTableTest, ANodeThatIsLateOnAnOpenStreamIsKeptButGetsNoWork) {
+  const auto link = Join("a", "1");
+  EXPECT_EQ(table_.Free({}, kStart + absl::Seconds(4)).size(), 1u);
+  EXPECT_TRUE(table_.Free({}, kStart + absl::Seconds(5)).empty());
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(19)).empty());
+  // Its stream broke at last: it has one lease to come back.
+  table_.Disconnect(link.get(), kStart + absl::Seconds(19));
+  EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(23)).empty());
+  EXPECT_EQ(table_.TakeLost(kStart + absl::Seconds(24)).size(), 1u);
+}
+
+TEST_F(NodeTableTest, ANodeWithLeftoversGetsNoNewWork) {
+  Join("a", "1");
+  v1::AttemptId id;
+  id.set_job_id("job");
+  id.set_attempt(2);
+  table_.AddLeftover("a", id);
+  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  v1::AttemptId other = id;
+  other.set_attempt(1);
+  table_.RemoveLeftover("a", other);
+  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  table_.RemoveLeftover("a", id);
+  EXPECT_EQ(table_.Free({}, kStart).size(), 1u);
 }
 
 TEST_F(NodeTableTest, OnlyConnectedNodesHaveFreeSlots) {
   const auto a = Join("a", "1");
   Join("b", "1");
-  EXPECT_EQ(table_.Free({{"b", 3}}).size(), 2u);
-  EXPECT_EQ(table_.Free({{"b", 3}})[1].free, 1);
-  table_.Disconnect(a.get());
-  EXPECT_EQ(table_.Free({}).size(), 1u);
+  EXPECT_EQ(table_.Free({{"b", 3}}, kStart).size(), 2u);
+  EXPECT_EQ(table_.Free({{"b", 3}}, kStart)[1].free, 1);
+  table_.Disconnect(a.get(), kStart);
+  EXPECT_EQ(table_.Free({}, kStart).size(), 1u);
 }
 
 TEST_F(NodeTableTest, ANodeThatIsLeavingGetsNoNewWorkUntilItsAgentIsAnother) {
   auto link = Join("a", "1");
   table_.NodeOf(link.get())->leaving = true;
-  EXPECT_TRUE(table_.Free({}).empty());
-  table_.Disconnect(link.get());
+  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  table_.Disconnect(link.get(), kStart);
   link = Join("a", "1");
-  EXPECT_TRUE(table_.Free({}).empty());
-  table_.Disconnect(link.get());
+  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  table_.Disconnect(link.get(), kStart);
   Join("a", "2");
-  EXPECT_EQ(table_.Free({}).size(), 1u);
+  EXPECT_EQ(table_.Free({}, kStart).size(), 1u);
 }
 
 TEST_F(NodeTableTest, LostNodesAreForgottenOnceTheyHoldNothing) {
   Join("a", "1");
-  table_.TakeLost(kStart + absl::Seconds(9));
+  table_.TakeLost(kStart + absl::Seconds(20));
   table_.ForgetLost({{"a", 1}});
   EXPECT_NE(table_.Find("a"), nullptr);
   table_.ForgetLost({});

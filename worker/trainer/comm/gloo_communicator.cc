@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "worker/trainer/comm/call_checks.h"
 #include "worker/trainer/comm/exchange.h"
@@ -58,9 +59,13 @@ absl::Status Translate(absl::string_view what, const Body& body) {
 // Gloo's view of a RendezvousStore, under one group's key.
 class StoreAdapter : public gloo::rendezvous::Store {
  public:
+  // Asks for up to `wait`, each time for `timeout`.
   StoreAdapter(RendezvousStore* store, std::string scope,
-               absl::Duration timeout)
-      : store_(store), scope_(std::move(scope)), timeout_(timeout) {}
+               absl::Duration timeout, absl::Duration wait)
+      : store_(store),
+        scope_(std::move(scope)),
+        timeout_(timeout),
+        end_(RealClock().Monotonic() + wait) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
     absl::Status status =
@@ -77,7 +82,11 @@ class StoreAdapter : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) {
       if (values_.contains(key)) continue;
-      absl::StatusOr<std::string> value = store_->Get(Scoped(key), timeout_);
+      absl::StatusOr<std::string> value;
+      do {
+        value = store_->Get(Scoped(key), timeout_);
+      } while (absl::IsDeadlineExceeded(value.status()) &&
+               RealClock().Monotonic() < end_);
       if (!value.ok()) throw StoreError(std::move(value).status());
       values_[key] = *std::move(value);
     }
@@ -96,6 +105,7 @@ class StoreAdapter : public gloo::rendezvous::Store {
   RendezvousStore* const store_;
   const std::string scope_;
   const absl::Duration timeout_;
+  const absl::Duration end_;
   std::map<std::string, std::string> values_;
 };
 
@@ -280,10 +290,13 @@ class GlooFactory : public CommunicatorFactory {
 
   void SetTimeout(absl::Duration timeout) override {
     *timeout_ = absl::ToInt64Milliseconds(timeout);
+    started_ = true;
   }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) override {
+    const absl::Duration wait =
+        started_ ? absl::ZeroDuration() : options_.start_wait;
     EVENSTEP_RETURN_IF_ERROR(CheckInBlock(block, world_rank));
     std::shared_ptr<gloo::rendezvous::Context> context;
     EVENSTEP_RETURN_IF_ERROR(
@@ -291,7 +304,7 @@ class GlooFactory : public CommunicatorFactory {
           context = std::make_shared<gloo::rendezvous::Context>(
               world_rank - block.first_rank, block.degree);
           context->setTimeout(absl::ToChronoMilliseconds(options_.timeout));
-          StoreAdapter adapter(store_, key, options_.timeout);
+          StoreAdapter adapter(store_, key, options_.timeout, wait);
           context->connectFullMesh(adapter, device_);
           return absl::OkStatus();
         }));
@@ -305,6 +318,7 @@ class GlooFactory : public CommunicatorFactory {
   std::shared_ptr<gloo::transport::Device> device_;
   const GlooOptions options_;
   const std::shared_ptr<SharedTimeout> timeout_;
+  std::atomic<bool> started_ = false;
   RendezvousStore* const store_;
 };
 

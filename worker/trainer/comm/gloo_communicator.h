@@ -26,6 +26,9 @@ struct GlooOptions {
   std::string listen_host;
   // Of setting up one group, and of every collective until SetTimeout.
   absl::Duration timeout = absl::Seconds(60);
+  // How long a rank waits for its peers' addresses until SetTimeout, where that
+  // is longer than `timeout`: peers may still be reading their data.
+  absl::Duration start_wait = absl::ZeroDuration();
 };
 
 // INVALID_ARGUMENT: no host, or a time-out below a millisecond; UNAVAILABLE:

@@ -1,5 +1,10 @@
 #include "worker/trainer/comm/gloo_communicator.h"
 
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "worker/trainer/comm/testing/communicator_suite.h"
@@ -44,6 +49,27 @@ TEST(GlooFactoryTest, BadOptionsAreRefusedWithTheReason) {
                 .status()
                 .code(),
             absl::StatusCode::kUnavailable);
+}
+
+// A rank that is still reading its data is not lost.
+TEST(GlooFactoryTest, AStartWaitsForPeersLongerThanACollective) {
+  MemoryRendezvousStore store;
+  const auto make_group = [&](int rank, absl::Duration start_wait) {
+    auto factory = MakeGlooFactory(
+        {"127.0.0.1", absl::Milliseconds(300), start_wait}, &store);
+    if (!factory.ok()) return factory.status();
+    return (*factory)
+        ->Create(absl::StrCat("group ", absl::FormatDuration(start_wait)), {0, 2}, rank)
+        .status();
+  };
+  const absl::Status alone = make_group(0, absl::ZeroDuration());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(alone)) << alone;
+  std::thread late([&] {
+    absl::SleepFor(absl::Milliseconds(900));
+    EXPECT_EQ(make_group(1, absl::Minutes(1)), absl::OkStatus());
+  });
+  EXPECT_EQ(make_group(0, absl::Minutes(1)), absl::OkStatus());
+  late.join();
 }
 
 // A store whose generation is over while a rank waits for its peer's address.

@@ -195,6 +195,9 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
   options.listen_host = setup->listen_host;
   // The step loop sets the one of collectives once the first gate is passed.
   options.timeout = SetUpTimeout(setup->spec.timeouts);
+  // Peers may index for longer. The coordinator, which hears of their progress,
+  // ends a start that is late.
+  options.start_wait = kLongestTimeout;
   EVENSTEP_ASSIGN_OR_RETURN(auto factory,
                             MakeGlooFactory(options, process->link.get()));
   if (!trainer.emulated_link_text.empty()) {

@@ -23,16 +23,8 @@ inline constexpr absl::string_view kAllOutputs = "*";
 
 // The results of a local run, in a folder that the user chose.
 inline constexpr absl::string_view kResultNames[] = {
-    "model.safetensors",
-    "model.safetensors.previous",
-    "config.json",
-    "config.json.previous",
-    "loss.csv",
-    "loss.json",
-    "job.yaml",
-    "summary.json",
-    "logs",
-    "unfinished"};
+    "model.safetensors", "config.json",  "loss.csv", "loss.json",
+    "job.yaml",          "summary.json", "logs",     "unfinished"};
 
 struct OutputMarks {
   bool all = false;

@@ -7,7 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/atomic_file.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "data/latents/latents_dataset.h"
 #include "data/megatron/megatron_dataset.h"
@@ -17,10 +19,12 @@
 namespace evenstep::data {
 namespace {
 
+constexpr absl::string_view kText = "text:";
+
 bool Always(absl::string_view /*rest*/) { return true; }
 
 constexpr SourceKind kKinds[] = {
-    {"text:", "text:PATH", OpenTextDataset, LookForText, Always},
+    {kText, "text:PATH", OpenTextDataset, LookForText, Always},
     {"megatron:", "megatron:PREFIX", OpenMegatronDataset, LookForMegatron,
      Always},
     {"latents:", "latents:PATH", OpenLatentsDataset, LookForText, Always},
@@ -28,13 +32,47 @@ constexpr SourceKind kKinds[] = {
      IsSyntheticPath},
 };
 
-absl::Status UnknownKind(absl::string_view source) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("data source '", source, "' is none of ", SourceForms(),
-                   "; for files of text it is 'text:", source, "'"));
+// "txt" of "txt:web"; empty: the source does not begin with a word and a colon.
+absl::string_view WordBeforeColon(absl::string_view source) {
+  const size_t end = source.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-");
+  if (end == absl::string_view::npos || source[end] != ':') return "";
+  return source.substr(0, end);
+}
+
+// Text is what most people have.
+std::string TextHint(absl::string_view path) {
+  return absl::StrCat("; files of text are 'text:", path, "'");
+}
+
+std::string WhyNoKind(absl::string_view source) {
+  std::vector<std::string> names;
+  for (const SourceKind& kind : kKinds) {
+    if (source == kind.prefix) {
+      return absl::StrCat(
+          "names nothing after the colon; it is ", kind.form,
+          kind.prefix == kText ? ", a folder, a glob or a file" : "");
+    }
+    names.emplace_back(absl::StripSuffix(kind.prefix, ":"));
+  }
+  const absl::string_view word = WordBeforeColon(source);
+  const std::string none = absl::StrCat("is none of ", SourceForms());
+  if (word.empty()) return absl::StrCat(none, TextHint(source));
+  const std::string nearest = NearestName(word, names);
+  const absl::string_view rest = source.substr(word.size() + 1);
+  if (nearest.empty()) return absl::StrCat(none, TextHint(rest));
+  return absl::StrCat(none, "; did you mean '", nearest, ":", rest, "'?");
 }
 
 }  // namespace
+
+absl::Status ExplainNoKind(absl::string_view source) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", source, "' ", WhyNoKind(source)));
+}
+
+bool LooksLikeSource(absl::string_view source) {
+  return !WordBeforeColon(source).empty();
+}
 
 absl::Span<const SourceKind> SourceKinds() { return kKinds; }
 
@@ -69,14 +107,14 @@ absl::StatusOr<std::string> AbsoluteSource(absl::string_view source,
 
 absl::Status LookForSource(absl::string_view source) {
   const SourceKind* const kind = FindSourceKind(source);
-  if (kind == nullptr) return UnknownKind(source);
+  if (kind == nullptr) return ExplainNoKind(source);
   return kind->look(source.substr(kind->prefix.size()));
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     const DatasetOptions& options) {
   const SourceKind* const kind = FindSourceKind(options.source);
-  if (kind == nullptr) return UnknownKind(options.source);
+  if (kind == nullptr) return ExplainNoKind(options.source);
   if (options.max_length < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max_length is ", options.max_length, "; at least 1 token"));

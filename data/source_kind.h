@@ -33,6 +33,12 @@ struct SourceKind {
 absl::Span<const SourceKind> SourceKinds();
 // Null: the source has no known prefix, or nothing follows it.
 const SourceKind* FindSourceKind(absl::string_view source);
+// INVALID_ARGUMENT with what to write instead of a source for which
+// FindSourceKind is null: nothing follows the colon, the kind is misspelled, or
+// there is none.
+absl::Status ExplainNoKind(absl::string_view source);
+// Whether it begins as a source does, with a word and a colon, known or not.
+bool LooksLikeSource(absl::string_view source);
 // "text:PATH, megatron:PREFIX, ..."
 std::string SourceForms();
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/testing/temp_folder.h"
 
 namespace evenstep::data {
@@ -18,6 +22,29 @@ TEST(SourceKindTest, KindsAreFoundByPrefixAndNeedARest) {
   }
   EXPECT_EQ(FindSourceKind("clay:x"), nullptr);
   EXPECT_EQ(FindSourceKind(""), nullptr);
+}
+
+TEST(SourceKindTest, WhatIsNoSourceIsExplained) {
+  const std::string none =
+      "' is none of text:PATH, megatron:PREFIX, latents:PATH, synthetic:LAW";
+  for (const auto& [source, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"text:",
+            "' names nothing after the colon; it is text:PATH, a folder, a "
+            "glob or a file"},
+           {"latents:", "' names nothing after the colon; it is latents:PATH"},
+           {"txt:web", none + "; did you mean 'text:web'?"},
+           {"megatrn:x/y", none + "; did you mean 'megatron:x/y'?"},
+           {"jsonl:a.jsonl", none + "; files of text are 'text:a.jsonl'"},
+           {"docs", none + "; files of text are 'text:docs'"},
+           {"/a:b/c", none + "; files of text are 'text:/a:b/c'"}}) {
+    const std::string expected = "'" + source + why;
+    EXPECT_EQ(ExplainNoKind(source).message(), expected);
+    EXPECT_EQ(LookForSource(source).message(), expected);
+  }
+  EXPECT_TRUE(LooksLikeSource("txt:web"));
+  EXPECT_FALSE(LooksLikeSource("docs"));
+  EXPECT_FALSE(LooksLikeSource("/a:b/c"));
 }
 
 TEST(SourceKindTest, OnlyPathsAreMadeAbsolute) {

@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/data_command.h"
 #include "client/cli/examples.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
 #include "client/cli/generate_command.h"
 #include "client/cli/job_flags.h"
@@ -26,7 +28,7 @@ using Runner = std::function<ExitCode()>;
 class CommandLine {
  public:
   explicit CommandLine(Environment& environment) : environment_(environment) {
-    app_.footer(kExamples);
+    app_.footer(absl::StrCat(kExamples, "\n\n", ExitCodeHelp()));
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     app_.set_help_flag("-h,--help", "What can be said, with examples");

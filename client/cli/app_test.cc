@@ -1,11 +1,17 @@
 // Every command against a coordinator in memory: what stands on stdout and
 // stderr, and the exit code.
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/app_fixture.h"
+#include "client/cli/exit_code.h"
 #include "client/cli/show/job_views.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +41,66 @@ TEST_F(AppTest, EveryCommandSaysThatThereIsNoSuchJob) {
   for (const char* command : {"describe", "logs", "events", "cancel", "wait"}) {
     EXPECT_EQ(Run({command, "nobody"}), 4) << command;
     EXPECT_THAT(err(), HasSubstr("nobody")) << command;
+  }
+}
+
+TEST_F(AppTest, HelpHasEveryExitCodeOnce) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  const std::string text = absl::StrReplaceAll(out(), {{"\n", " "}});
+  int last = -1;
+  for (const auto& [code, meaning] : ExitCodeTable()) {
+    EXPECT_GT(code, last);
+    last = code;
+    EXPECT_THAT(text, HasSubstr(absl::StrCat(" ", static_cast<int>(code), " ",
+                                             meaning)));
+  }
+}
+
+// 4 is of jobs and 3 of coordinators: no command that has to do with neither
+// ends with them.
+TEST_F(AppTest, WhatIsWrongOnThisMachineHasItsOwnCodes) {
+  const std::string none = folder_ + "/none";
+  const std::string empty = folder_ + "/empty";
+  std::filesystem::create_directories(empty);
+  const std::string broken = folder_ + "/broken.safetensors";
+  std::ofstream(broken) << std::string(16, '\1');
+  const std::string bad = folder_ + "/bad.jsonl";
+  std::ofstream(bad) << "{\n";
+  const std::vector<std::pair<int, std::vector<std::string>>> commands = {
+      {2, {"submit", none}},
+      {2, {"local", none}},
+      {2, {"local", "--data", "text:" + none}},
+      {2, {"plan", "--lengths", none}},
+      {2, {"plan", "--data", "text:" + none}},
+      {2, {"profile", none}},
+      {2, {"data", "inspect", none}},
+      {2, {"data", "inspect", "text:" + none}},
+      {2, {"data", "tokenize", "text:" + none, "--out", none}},
+      {2, {"generate", none}},
+      {2, {"generate", empty}},
+      {5, {"generate", broken}},
+      {5, {"data", "inspect", "text:" + bad}},
+      {5, {"data", "tokenize", "text:" + bad, "--out", none}},
+      {5,
+       {"plan", "--lengths", "long", "--gpus", "1", "--tokens-per-gpu", "16",
+        "--recompute", "fixed"}}};
+  for (const auto& [code, command] : commands) {
+    EXPECT_EQ(Run(command), code)
+        << absl::StrJoin(command, " ") << ": " << err();
+  }
+}
+
+TEST_F(AppTest, EveryCommandSaysThatItIsRefused) {
+  fake_.FailWith(absl::PermissionDeniedError("not yours"));
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"submit", job_file_},
+                                             {"list"},
+                                             {"describe", "a"},
+                                             {"logs", "a"},
+                                             {"events", "a"},
+                                             {"cancel", "a"},
+                                             {"wait", "a"}}) {
+    EXPECT_EQ(Run(command), 5) << command[0];
   }
 }
 

@@ -179,10 +179,10 @@ ExitCode Submit(Environment& environment, const GlobalOptions& global,
                 const SubmitCommand& command) {
   Output output(environment, global);
   auto options = ReadJob(command.file, command.preset);
-  if (!options.ok()) return output.Fail(options.status());
+  if (!options.ok()) return output.FailHere(options.status());
   const absl::Status has_data =
       CheckPresetData(command.preset, command.overrides);
-  if (!has_data.ok()) return output.Fail(has_data);
+  if (!has_data.ok()) return output.FailHere(has_data);
   options->job_id = command.job_id;
   options->overrides = command.overrides;
   if (!command.name.empty()) {
@@ -191,10 +191,10 @@ ExitCode Submit(Environment& environment, const GlobalOptions& global,
     options->override_names.back() = "--name";
   }
   auto submission = client::MakeSubmission(*options);
-  if (!submission.ok()) return output.Fail(submission.status());
+  if (!submission.ok()) return output.FailHere(submission.status());
   options->job_id = submission->job_id;
   const absl::Status sound = CheckVisibleInputs(submission->spec);
-  if (!sound.ok()) return output.Fail(sound);
+  if (!sound.ok()) return output.FailHere(sound);
   auto client = ConnectFor(environment, global);
   auto submitted = client->Submit(*options);
   if (!submitted.ok()) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "client/cli/bad_samples.h"
 #include "client/cli/job_source.h"
 #include "client/cli/show/data_report.h"
 #include "client/cli/show/index_progress.h"
@@ -72,13 +74,11 @@ absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
     spec.data.max_length = 0;
   } else {
     std::error_code error;
-    if (command.what != "-" &&
-        (!std::filesystem::exists(command.what, error) ||
-         std::filesystem::is_directory(command.what, error))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", command.what, "' is no job file, and none of the sources ",
-          data::SourceForms(), "; files of text are 'text:", command.what,
-          "'"));
+    if (command.what != "-" && !std::filesystem::exists(command.what, error)) {
+      const absl::Status none = data::ExplainNoKind(command.what);
+      if (data::LooksLikeSource(command.what)) return none;
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no such job file, and ", none.message()));
     }
     EVENSTEP_ASSIGN_OR_RETURN(spec, ReadSpec(command.what));
   }
@@ -101,7 +101,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(Environment& environment,
   options.on_bad_sample = data::OnBadSample::kSkip;
   IndexProgressView progress(environment, global.quiet);
   options.progress = progress.Callback();
-  SetLogLevel(LogLevel::kWarning);
+  // What the library would log of its data is said in the answer's own words.
+  SetLogLevel(LogLevel::kError);
   environment.ends_at_once = true;  // until indexing begins
   absl::StatusOr<std::unique_ptr<Dataset>> opened = data::OpenDataset(options);
   progress.Finish();
@@ -164,13 +165,13 @@ absl::Status CheckUnmasked(const Dataset& dataset, int64_t document) {
       "; Megatron's files hold no masks, so train on it as text:"));
 }
 
-absl::Status CheckBad(const Dataset& dataset,
+absl::Status CheckBad(const Dataset& dataset, const DatasetOptions& options,
                       const TokenizeDataCommand& command) {
   const int64_t num_bad = dataset.summary().num_bad;
   if (num_bad == 0 || command.skip_bad) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(Counted(num_bad, "bad sample"), " in ", command.source,
-                   "; --skip-bad leaves them out"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      Counted(num_bad, "bad sample"), " in ", command.source, ": ",
+      NameBadSamples(options, num_bad), "; --skip-bad leaves them out"));
 }
 
 absl::StatusOr<Tokenized> Tokenize(Environment& environment,
@@ -181,7 +182,7 @@ absl::StatusOr<Tokenized> Tokenize(Environment& environment,
   options.tokenizer = command.tokenizer;
   EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
                             OpenAll(environment, global, options));
-  EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, command));
+  EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, options, command));
   environment.ends_at_once = false;
   EVENSTEP_ASSIGN_OR_RETURN(
       auto writer, data::MegatronWriter::Create(
@@ -244,14 +245,17 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
   Output output(environment, global);
   environment.ends_at_once = true;
   const absl::StatusOr<Inspected> inspected = WhatToInspect(command);
-  if (!inspected.ok()) return output.Fail(inspected.status());
+  if (!inspected.ok()) return output.FailHere(inspected.status());
   const auto dataset = OpenAll(environment, global, inspected->rules);
-  if (!dataset.ok()) return output.Fail(dataset.status());
+  if (!dataset.ok()) return output.FailHere(dataset.status());
   DataReport report = MakeDataReport(**dataset, inspected->rules);
+  if (report.num_bad > 0) {
+    report.bad_note = NameBadSamples(inspected->rules, report.num_bad);
+  }
   if (inspected->job && inspected->job->evaluation.enabled()) {
     IndexProgressView progress(environment, global.quiet);
     auto held_out = MakeHeldOutReport(*inspected->job, &progress);
-    if (!held_out.ok()) return output.Fail(held_out.status());
+    if (!held_out.ok()) return output.FailHere(held_out.status());
     report.held_out = *std::move(held_out);
   }
   if (inspected->job) report.warnings = WarningsOf(*inspected->job, report);
@@ -268,7 +272,7 @@ ExitCode TokenizeData(Environment& environment, const GlobalOptions& global,
                       const TokenizeDataCommand& command) {
   Output output(environment, global);
   const absl::StatusOr<Tokenized> done = Tokenize(environment, global, command);
-  if (!done.ok()) return output.Fail(done.status());
+  if (!done.ok()) return output.FailHere(done.status());
   if (output.structured()) {
     output.Document({{"documents", done->num_documents},
                      {"tokens", done->num_tokens},

@@ -228,6 +228,53 @@ TEST_F(DataCommandTest, MasksAreNotLostInMegatronsFiles) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/pair.idx"));
 }
 
+TEST_F(DataCommandTest, InspectNamesBadSamplesAndLogsNothing) {
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), HasSubstr("says on_bad_sample: skip\n  empty: empty\n"));
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["bad_note"], "empty: empty");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(Run({"data", "tokenize", source(), "--out", folder_ + "/t"}), 5);
+  EXPECT_THAT(err(), HasSubstr("documents: empty: empty; --skip-bad leaves"));
+}
+
+TEST_F(DataCommandTest, ASourceThatIsNoneIsExplained) {
+  EXPECT_EQ(Run({"data", "inspect", "text:"}), kExitUsage);
+  EXPECT_EQ(err(),
+            "evenstep: 'text:' names nothing after the colon; it is "
+            "text:PATH, a folder, a glob or a file\n");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"data", "inspect", "txt:web"},
+                                             {"local", "--data", "txt:web"}}) {
+    EXPECT_EQ(Run(words), kExitUsage);
+    EXPECT_THAT(err(), HasSubstr("; did you mean 'text:web'?"));
+  }
+  EXPECT_EQ(Run({"data", "inspect", "nothing"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("there is no such job file, and 'nothing' is "
+                               "none of text:PATH"));
+}
+
+TEST_F(DataCommandTest, DataInThePlaceOfAJobFileAreKnown) {
+  Write("a.jsonl", "{\"text\": \"abc\"}\n");
+  const std::string file = documents_ + "/a.jsonl";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"submit"}, {"local"}, {"profile"}, {"data", "inspect"}}) {
+    std::vector<std::string> command = words;
+    command.push_back(file);
+    EXPECT_EQ(Run(command), kExitUsage) << words[0];
+    EXPECT_THAT(err(), AllOf(HasSubstr(file + " is a file of data, not a job "
+                                              "file (YAML)"),
+                             HasSubstr("evenstep local --data text:" + file)))
+        << words[0];
+    command.back() = documents_;
+    EXPECT_EQ(Run(command), kExitUsage) << words[0];
+    EXPECT_THAT(err(), HasSubstr("documents is a folder, not a job file"));
+  }
+}
+
 TEST_F(DataCommandTest, WrongUsesAreSaid) {
   EXPECT_EQ(Run({"data"}), kExitUsage);
   EXPECT_EQ(Run({"data", "inspect"}), kExitUsage);

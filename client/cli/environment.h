@@ -25,6 +25,7 @@ struct Environment {
   std::ostream& err;           // messages: progress, warnings, errors
   std::istream* in = nullptr;  // what "-" reads; none in most tests
   int out_errno = 0;           // of the first answer that could not be written
+  bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   bool colour = false;           // NO_COLOR and TERM allow it

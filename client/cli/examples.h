@@ -12,10 +12,6 @@ inline constexpr char kExamples[] = R"(Examples:
   evenstep submit job.yaml --set steps=500 --no-wait
   evenstep logs -f JOB                        follow what the ranks say
 
-Exit codes: 0 ok, 1 the job failed, 2 wrong usage, 3 no coordinator answers,
-4 no such job, 5 refused, 6 another error (the service's own, or stdout cannot
-be written), 124 wait timed out, 130 interrupted.
-
 Progress counts the steps done. A step's own number, in logs, describe and
 loss.csv, counts from 0: the first one is step 0.)";
 
@@ -34,9 +30,10 @@ inline constexpr char kLocalExamples[] = R"(Examples:
   evenstep local --data text:. --set data.max_length=8192
 
 Leaves model.safetensors, config.json (of text), loss.csv, loss.json,
-summary.json, job.yaml and logs/ in the output folder. Ctrl-C stops the job
-after the step that runs now, and keeps its weights. A second Ctrl-C does not
-wait for the step: the weights of the step before are kept.)";
+summary.json, job.yaml and logs/ in the output folder; what an earlier run left
+there moves to previous-1 (-2, ...) in it. Ctrl-C stops the job after the step
+that runs now, and keeps its weights. A second Ctrl-C does not wait for the
+step: the weights of the step before are kept. SIGTERM does what Ctrl-C does.)";
 
 inline constexpr char kPlanExamples[] = R"(Examples:
   evenstep plan --lengths wikipedia --gpus 64

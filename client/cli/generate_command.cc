@@ -13,6 +13,7 @@
 #include "client/cli/flags.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
+#include "client/cli/local/unfinished.h"
 #include "client/cli/show/printable_text.h"
 #include "jobspec/weights_model.h"
 
@@ -35,6 +36,13 @@ absl::StatusOr<bool> IsVideo(const std::string& weights) {
         absl::StrCat("no such weights file: ", weights));
   }
   return jobspec::IsVideoModel(weights);
+}
+
+// An error, and what else there is to use.
+absl::Status WithHint(const absl::Status& status, const std::string& hint) {
+  if (hint.empty()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "\n", hint));
 }
 
 void Append(const Arguments& more, Arguments* arguments) {
@@ -68,11 +76,19 @@ Arguments TextArguments(const GenerateCommand& command) {
   return arguments;
 }
 
-absl::StatusOr<std::string> PromptOf(const Environment& environment,
+absl::StatusOr<std::string> PromptOf(Environment& environment,
+                                     const GlobalOptions& global,
                                      const GenerateCommand& command) {
   if (command.prompt.has_value()) return *command.prompt;
   if (environment.in == nullptr) {
     return absl::InvalidArgumentError("--prompt: what shall it go on with?");
+  }
+  if (environment.in_is_terminal) {
+    Output(environment, global)
+        .Message(
+            "Type the prompt, and end it with Ctrl-D. --prompt TEXT gives it "
+            "at "
+            "once.");
   }
   std::string prompt(std::istreambuf_iterator<char>(*environment.in), {});
   // What a user says ends without the line end that a shell puts there.
@@ -85,12 +101,18 @@ class Generation {
   Generation(Environment& environment, const GlobalOptions& global,
              const GenerateCommand& command, PrivateFolder folder)
       : environment_(environment),
+        global_(global),
         output_(environment, global),
         command_(command),
         folder_(std::move(folder)) {}
 
   absl::Status Run() {
-    EVENSTEP_ASSIGN_OR_RETURN(const bool is_video, IsVideo(command_.weights));
+    const std::string unfinished =
+        DescribeUnfinished(FindUnfinished(command_.weights));
+    const absl::StatusOr<bool> found = IsVideo(command_.weights);
+    if (!found.ok()) return WithHint(found.status(), unfinished);
+    if (!unfinished.empty()) output_.Message(unfinished);
+    const bool is_video = *found;
     const Arguments& other =
         is_video ? command_.text_flags : command_.video_flags;
     if (!other.empty()) {
@@ -127,7 +149,7 @@ class Generation {
 
   absl::Status MakeText() {
     EVENSTEP_ASSIGN_OR_RETURN(const std::string prompt,
-                              PromptOf(environment_, command_));
+                              PromptOf(environment_, global_, command_));
     const std::string prompt_path = folder_.path() + "/prompt";
     const std::string text_path = folder_.path() + "/text";
     EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(prompt_path, prompt));
@@ -164,6 +186,7 @@ class Generation {
   }
 
   Environment& environment_;
+  const GlobalOptions& global_;
   Output output_;
   const GenerateCommand& command_;
   const PrivateFolder folder_;
@@ -180,7 +203,7 @@ void NoteFlags(CLI::App* app, const std::vector<std::string>& flags,
 
 void AddTextFlags(CLI::App* app, GenerateCommand* command) {
   app->add_option("--prompt", command->prompt,
-                  "Text: what it goes on with (stdin)")
+                  "Text: what it goes on with; without it, what stdin holds")
       ->type_name("TEXT");
   app->add_flag("--chat", command->chat,
                 "Text: the prompt is what a user says, the text the answer");
@@ -244,7 +267,7 @@ void AddGenerateFlags(CLI::App* app, GenerateCommand* command) {
       ->type_name("");
   app->add_option("--out", command->out,
                   "File to write: of video an animated picture (clip.gif), of "
-                  "text its bytes (stdout, made printable)")
+                  "text its bytes; without it, text is shown")
       ->type_name("PATH");
   AddSeed(app, &command->seed, "Seed of noise and choice (0)");
   app->add_option("--trainer", command->trainer,
@@ -260,10 +283,10 @@ ExitCode Generate(Environment& environment, const GlobalOptions& global,
                   const GenerateCommand& command) {
   Output output(environment, global);
   auto folder = PrivateFolder::Make();
-  if (!folder.ok()) return output.Fail(folder.status());
+  if (!folder.ok()) return output.FailHere(folder.status());
   const absl::Status status =
       Generation(environment, global, command, *std::move(folder)).Run();
-  return status.ok() ? kExitOk : output.Fail(status);
+  return status.ok() ? kExitOk : output.FailHere(status);
 }
 
 }  // namespace evenstep::cli

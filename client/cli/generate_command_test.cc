@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "base/testing/temp_folder.h"
+#include "data/safetensors.h"
 
 namespace evenstep::cli {
 namespace {
@@ -37,6 +39,26 @@ TEST(GenerateCommandTest, WeightsInSeveralFilesAreNotCalledMissing) {
   EXPECT_THAT(err.str(), HasSubstr("the weights are in several files"));
 }
 
+TEST(GenerateCommandTest, WeightsOfARunThatWasKilledAreNamed) {
+  TempFolder folder;
+  const std::string path = folder.path() + "/unfinished/job/model.safetensors";
+  std::filesystem::create_directories(folder.path() + "/unfinished/job");
+  const std::string bytes(8, '\1');
+  ASSERT_TRUE(data::WriteSafetensors(path, {{"w", "F64", {1}, bytes}},
+                                     {{"evenstep.steps", "12"}})
+                  .ok());
+  std::ostringstream out;
+  std::ostringstream err;
+  Environment environment(out, err);
+  GenerateCommand command;
+  command.weights = folder.path();
+  EXPECT_EQ(Generate(environment, GlobalOptions(), command), kExitUsage);
+  EXPECT_THAT(err.str(), HasSubstr("there is no model.safetensors"));
+  EXPECT_THAT(err.str(), HasSubstr("left weights after 12 steps; to use them: "
+                                   "evenstep generate " +
+                                   path));
+}
+
 void WriteWeights(const std::string& path, const std::string& header,
                   size_t bytes) {
   std::ofstream(path) << static_cast<char>(header.size())
@@ -58,6 +80,26 @@ TEST(GenerateCommandTest, ATrainerThatIsNotThereIsNamed) {
   environment.in = &in;
   EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
   EXPECT_THAT(err.str(), HasSubstr("/elsewhere/my-trainer"));
+}
+
+TEST(GenerateCommandTest, AReaderAtATerminalIsAskedForThePrompt) {
+  TempFolder folder;
+  GenerateCommand command;
+  command.weights = folder.path() + "/model.safetensors";
+  command.trainer = "/elsewhere/my-trainer";
+  WriteWeights(command.weights,
+               R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);
+  for (const bool is_terminal : {false, true}) {
+    std::istringstream in("a prompt");
+    std::ostringstream out;
+    std::ostringstream err;
+    Environment environment(out, err);
+    environment.in = &in;
+    environment.in_is_terminal = is_terminal;
+    EXPECT_NE(Generate(environment, GlobalOptions(), command), kExitOk);
+    EXPECT_EQ(err.str().find("end it with Ctrl-D") != std::string::npos,
+              is_terminal);
+  }
 }
 
 TEST(GenerateCommandTest, FlagsOfTheOtherKindAreRefused) {

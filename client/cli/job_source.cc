@@ -2,15 +2,41 @@
 
 #include <filesystem>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/status_macros.h"
 #include "jobspec/presets.h"
 
 namespace evenstep::cli {
 namespace {
 
 constexpr int64_t kMaxJobFileBytes = 1 << 20;
+
+bool HoldsData(const std::string& file) {
+  const std::string name = absl::AsciiStrToLower(file);
+  for (const char* const end : {"", ".gz", ".zst"}) {
+    for (const char* const kind : {".jsonl", ".ndjson"}) {
+      if (absl::EndsWith(name, absl::StrCat(kind, end))) return true;
+    }
+  }
+  return false;
+}
+
+// A newcomer names the data where the job file stands.
+absl::Status CheckNoData(const std::string& file) {
+  std::error_code error;
+  const bool is_folder = std::filesystem::is_directory(file, error);
+  if (!is_folder && !HoldsData(file)) return absl::OkStatus();
+  const std::string source = absl::StrCat("text:", file);
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, is_folder ? " is a folder" : " is a file of data",
+                   ", not a job file (YAML). As data it is ", source,
+                   ": train on it here with `evenstep local --data ", source,
+                   "`, look at it with `evenstep data inspect ", source,
+                   "`, or name it in a job file as data.source"));
+}
 
 }  // namespace
 
@@ -20,6 +46,7 @@ absl::StatusOr<client::SubmitOptions> ReadJob(const std::string& file,
     return absl::InvalidArgumentError(
         "name a job file or a --preset, and not both");
   }
+  EVENSTEP_RETURN_IF_ERROR(CheckNoData(file));
   client::SubmitOptions job;
   absl::StatusOr<std::string> text =
       file.empty() ? jobspec::PresetJobFile(preset)

@@ -29,7 +29,7 @@ ExitCode MakeLatents(Environment& environment, const GlobalOptions& global,
   Output output(environment, global);
   const auto files = data::WriteMovingLatents(command.folder, command.options,
                                               environment.interrupted);
-  if (!files.ok()) return output.Fail(files.status());
+  if (!files.ok()) return output.FailHere(files.status());
   output.Message(absl::StrCat(command.options.clips, " clips in ", *files,
                               *files == 1 ? " file" : " files"));
   const std::string source = absl::StrCat("latents:", command.folder);

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
                                       },
                                   .on_reload = {}});
   environment.in = &std::cin;
+  environment.in_is_terminal = isatty(STDIN_FILENO) == 1;
   environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   environment.err_is_terminal = isatty(STDERR_FILENO) == 1;
   environment.colour = ColourAllowed();

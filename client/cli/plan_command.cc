@@ -214,9 +214,9 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
   // What the library would log of its data is said in the answer's own words.
   SetLogLevel(LogLevel::kError);
   const absl::Status report = CheckReportPath(command.report);
-  if (!report.ok()) return output.Fail(report);
+  if (!report.ok()) return output.FailHere(report);
   auto planned = PlanAll(environment, global, command);
-  if (!planned.ok()) return output.Fail(InFlags(planned.status()));
+  if (!planned.ok()) return output.FailHere(InFlags(planned.status()));
   for (const std::string& note : planned->notes) {
     if (!note.empty()) output.Message(note);
   }
@@ -230,15 +230,15 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
     const absl::Status written = WriteFileAtomically(
         command.report, plan::ReportHtml(comparison, planned->names));
     if (!written.ok()) {
-      output.Fail(written);
-      return kExitOtherError;  // the codes of files are others' here
+      output.FailHere(written);
+      return kExitOtherError;  // 5 says that there is no plan
     }
     MarkOutput(command.report).IgnoreError();
     output.Message(absl::StrCat("Report: ", command.report));
   }
   if (comparison.AnyPlan()) return kExitOk;
   return comparison.runs.empty() ? kExitOtherError
-                                 : ExitCodeOf(comparison.runs[0].status);
+                                 : LocalExitCodeOf(comparison.runs[0].status);
 }
 
 }  // namespace evenstep::cli

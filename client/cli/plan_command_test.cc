@@ -322,7 +322,7 @@ TEST(PlanCommandTest, WrongWordsAreUsageErrors) {
                                  "balanced, long, wikipedia, lognormal"));
   const Answer data = Type({"--data", "/tmp/books"});
   EXPECT_EQ(data.code, kExitUsage);
-  EXPECT_THAT(data.err, HasSubstr("it is 'text:/tmp/books'"));
+  EXPECT_THAT(data.err, HasSubstr("files of text are 'text:/tmp/books'"));
   EXPECT_EQ(Type({"--data", "text:/no/such/folder"}).code, kExitUsage);
 }
 

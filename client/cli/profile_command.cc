@@ -16,6 +16,7 @@
 #include "client/cli/job_source.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
+#include "client/cli/rank_limit.h"
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/table.h"
 #include "jobspec/job_spec.h"
@@ -243,17 +244,23 @@ ExitCode Profile(Environment& environment, const GlobalOptions& global,
                  const ProfileCommand& command) {
   Output output(environment, global);
   const absl::StatusOr<jobspec::JobSpec> spec = ReadSpec(command);
-  if (!spec.ok()) return output.Fail(spec.status());
+  if (!spec.ok()) return output.FailHere(spec.status());
   const int ranks = ChooseRanks(command, *spec);
+  const absl::Status fits = CheckRankLimit(
+      ranks, UsableCores(), "measure on a machine with more cores");
+  if (!fits.ok()) return output.FailHere(fits);
+  const std::string warning = CoresWarning(
+      ranks, UsableCores(), "measured times are longer than with a core each");
+  if (!warning.empty()) output.Message(warning);
   output.Message(absl::StrCat("Measuring a model with ",
                               jobspec::ModelKey(spec->model), " on ", ranks,
                               ranks == 1 ? " rank" : " ranks",
                               "; about a minute, best on a quiet machine"));
   const absl::StatusOr<jobspec::Profile> profile =
       Measure(environment, command, *spec, ranks);
-  if (!profile.ok()) return output.Fail(profile.status());
+  if (!profile.ok()) return output.FailHere(profile.status());
   const absl::StatusOr<std::string> path = Store(command, *profile);
-  if (!path.ok()) return output.Fail(path.status());
+  if (!path.ok()) return output.FailHere(path.status());
   if (output.structured()) {
     output.Document(ToJson(*profile, *path));
     return kExitOk;

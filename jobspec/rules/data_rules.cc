@@ -43,13 +43,8 @@ Found SourceRule(absl::string_view key, const std::string& source,
   if (text.has_value()) return text;
   const data::SourceKind* const kind = data::FindSourceKind(source);
   if (kind == nullptr) {
-    return RuleBreak{
-        std::string(key),
-        absl::StrCat(
-            "'", source, "' is none of ", data::SourceForms(),
-            source.find(':') == std::string::npos
-                ? absl::StrCat("; files of text are 'text:", source, "'")
-                : std::string())};
+    return RuleBreak{std::string(key),
+                     std::string(data::ExplainNoKind(source).message())};
   }
   if (absl::StartsWith(source, kLatents) == model.is_video()) {
     return LawRule(key, *kind, source);

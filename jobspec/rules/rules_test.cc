@@ -98,7 +98,8 @@ TEST(RulesTest, EveryRuleNamesItsKeyAndTheNumbers) {
       {[](JobSpec& s) { s.evaluation.source = "latents:/e"; },
        "evaluation.source: 'latents:/e' is not what a text model"},
       {[](JobSpec& s) { s.data.source = ""; }, "data.source: is required"},
-      {[](JobSpec& s) { s.data.source = "text:"; }, "is none of text:PATH"},
+      {[](JobSpec& s) { s.data.source = "text:"; },
+       "'text:' names nothing after the colon; it is text:PATH"},
       {[](JobSpec& s) { s.data.source = "clay:/x"; }, "is none of text:PATH"},
       {[](JobSpec& s) {
          s.data.source = "megatron:/x";

@@ -34,7 +34,7 @@ FOLDER = ROOT / "tests" / "broken_inputs"
 CASES = FOLDER / "cases.json"
 # What programs say beside the message: the progress of `local`, the settings of
 # servers, and gRPC's own words.
-CHATTER = (r"Training on |Choose otherwise |Logs: |QUEUED: |STARTING: |"
+CHATTER = (r"Training on |Warning: \d+ ranks take turns |Choose otherwise |Logs: |QUEUED: |STARTING: |"
            r"RUNNING: |STOPPING: |FAILED: |SUCCEEDED|\d+/\d+ steps |"
            r"info \w+ configuration |E\d{4} ")
 TIMEOUT_SECONDS = 120

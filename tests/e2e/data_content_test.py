@@ -99,7 +99,7 @@ class DataContentTest(unittest.TestCase):
         told = "document 2 of corpus.bin: token 1 has id 300, model.vocab is 257"
         inspected = self.run_evenstep("data", "inspect", job)
         self.assertIn("1 bad sample", inspected.stdout)
-        self.assertIn(told, inspected.stderr)
+        self.assertIn(told, inspected.stdout)
         refused = self.run_evenstep("local", job, "--output", self.out)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn(told, refused.stderr)

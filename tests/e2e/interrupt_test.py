@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -154,15 +155,32 @@ class LocalTest(KeptWeightsCase):
             out.glob("unfinished/*/model.safetensors"), None))
         steps = int(read_weights(path)[0]["evenstep.steps"])
         self.assert_weights(path, steps)
+        done = subprocess.run([BIN / "evenstep", "generate", out], text=True,
+                              capture_output=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        said = re.search(r"left weights after (\d+) steps?; to use them: "
+                         r"evenstep (generate \S+)$", done.stderr, re.MULTILINE)
+        self.assertTrue(said, done.stderr)
+        self.assertEqual(int(said[1]), steps)
+        used = subprocess.run([BIN / "evenstep", *said[2].split(), "--prompt",
+                               "a", "--max-tokens", "5"], text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(used.returncode, 0, used.stderr)
 
-    def test_earlier_weights_are_set_aside(self):
+    def test_an_earlier_run_is_set_aside(self):
         out = self.folder / "again"
         out.mkdir()
-        (out / "model.safetensors").write_text("earlier")
-        (out / ".evenstep-output").write_text("model.safetensors\n")
-        self.interrupt("again", 0, signal.SIGINT)
-        self.assertEqual((out / "model.safetensors.previous").read_text(),
-                         "earlier")
+        names = ("model.safetensors", "loss.csv", "summary.json", "job.yaml")
+        for name in names:
+            (out / name).write_text("earlier")
+        (out / ".evenstep-output").write_text("\n".join(names) + "\n")
+        _, said = self.interrupt("again", 0, signal.SIGINT)
+        for name in names:
+            self.assertEqual((out / "previous-1" / name).read_text(),
+                             "earlier")
+        self.assertIn(f"The earlier run is now in {out / 'previous-1'}", said)
+        self.assertTrue((out / "logs/rank-0.log").exists())
 
 
 class ClusterTest(KeptWeightsCase):
@@ -194,6 +212,29 @@ class ClusterTest(KeptWeightsCase):
         self.assertEqual(job["weights_node"], "node0")
         out = pathlib.Path(job["weights_path"]).parent
         self.assertTrue((out / "loss.json").exists())
+
+    def test_a_crash_of_the_coordinator_loses_no_weights(self):
+        """The job starts again; what it had done before stays."""
+        cluster = self.start("again", steps=60)
+        cluster.kill_coordinator()
+        cluster.start_coordinator()
+
+        def begun_again():
+            job = cluster.describe("again")
+            return job["attempt"] > 1 and job["steps_done"] > 0
+        wait_for("a step of the next attempt", begun_again)
+        self.assertEqual(cluster.run("cancel", "again").returncode, 0)
+        job = cluster.wait_for_state("again", "CANCELLED")
+        self.assertLess(job["weights_steps"], 60)
+        out = pathlib.Path(job["weights_path"]).parent
+        kept = next(out.glob("model.after-*-steps.safetensors"), None)
+        self.assertTrue(kept, sorted(out.iterdir()))
+        steps = int(read_weights(kept)[0]["evenstep.steps"])
+        self.assertGreaterEqual(steps, 60)
+        self.assert_weights(job["weights_path"], job["weights_steps"], "again")
+        done = cluster.run("generate", out, "--prompt", "a", "--max-tokens", 1)
+        self.assertIn(f"left weights after {steps} steps; to use them: "
+                      f"evenstep generate {kept}", done.stderr)
 
     def test_a_cancelled_step_that_takes_too_long_is_given_up(self):
         cluster = self.enterContext(Cluster(

@@ -82,6 +82,22 @@ class LocalTest(unittest.TestCase):
         self.assertTrue((out / "logs/rank-0.log").exists())
         self.assertFalse((out / "logs/rank-1.log").exists())
 
+    def test_far_more_ranks_than_cores_are_refused_at_once(self):
+        out = self.folder / "out"
+        core = min(os.sched_getaffinity(0))
+        for command in (
+                self.command("--data", f"text:{self.folder / 'documents'}",
+                             "--ranks", 99, "--output", out),
+                [str(BIN / "evenstep"), "profile", "--preset", "tiny",
+                 "--set", f"data.source=text:{self.folder / 'documents'}",
+                 "--ranks", "99"]):
+            done = subprocess.run(["taskset", "-c", str(core), *command],
+                                  text=True, capture_output=True, timeout=20,
+                                  check=False, stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("99 ranks are too many for the 1 core", done.stderr)
+        self.assertFalse(out.exists())
+
     def test_every_policy_gives_the_same_curve(self):
         job = write_job(self.folder / "job.yaml", self.folder / "documents",
                         steps=10)

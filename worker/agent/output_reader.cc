@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -19,17 +20,30 @@ namespace evenstep::agent {
 namespace {
 
 constexpr size_t kChunkBytes = 64 << 10;
-constexpr size_t kLastWordsBytes = 500;
 // After the process has ended its output is there already; this long silence
 // means that a stranger holds the descriptor.
 constexpr int kDrainSilenceMs = 100;
 
-void AppendWords(std::string* words, absl::string_view line) {
+constexpr absl::string_view kBetweenLines = " | ";
+constexpr absl::string_view kCut = " [cut]";
+
+// Takes whole lines from the front where there is no room. A line that is too
+// long by itself says so; its beginning says more than its end.
+void AppendWords(std::deque<std::string>* words, absl::string_view line) {
   if (line.empty()) return;
-  if (!words->empty()) *words += " | ";
-  words->append(line.data(), line.size());
-  if (words->size() > kLastWordsBytes) {
-    *words = std::string(Utf8Suffix(*words, kLastWordsBytes));
+  if (line.size() > kLastWordsBytes) {
+    const size_t room = kLastWordsBytes - kCut.size();
+    words->push_back(absl::StrCat(Utf8Prefix(line, room), kCut));
+  } else {
+    words->emplace_back(line);
+  }
+  size_t bytes = 0;
+  for (const std::string& kept : *words) {
+    bytes += kept.size() + kBetweenLines.size();
+  }
+  while (bytes - kBetweenLines.size() > kLastWordsBytes) {
+    bytes -= words->front().size() + kBetweenLines.size();
+    words->pop_front();
   }
 }
 
@@ -78,8 +92,9 @@ void OutputReader::Run() {
     if (!rest.empty()) Deliver(*stream, {std::move(rest)});
   }
   absl::MutexLock lock(&mutex_);
-  last_words_ =
-      error_.last_words.empty() ? output_.last_words : error_.last_words;
+  last_words_ = absl::StrJoin(
+      error_.last_words.empty() ? output_.last_words : error_.last_words,
+      kBetweenLines);
 }
 
 bool OutputReader::ReadSome() {

@@ -8,6 +8,7 @@
 // The callback runs on that thread and must not block.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <thread>
@@ -30,6 +31,8 @@ struct OutputLines {
   int64_t bytes_not_kept = 0;  // on disk, since the last call
 };
 
+inline constexpr size_t kLastWordsBytes = 1000;
+
 class OutputReader {
  public:
   using Callback = std::function<void(OutputLines)>;
@@ -44,14 +47,15 @@ class OutputReader {
   // an end, and joins. Gives up on a descriptor that a stranger holds open.
   void Finish();
 
-  // The last lines of stderr, or of stdout if there is none; at most 500 bytes.
+  // The last lines of stderr, or of stdout if there is none, whole ones with
+  // " | " between them; at most kLastWordsBytes.
   std::string LastWords() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Stream {
     UniqueFd fd;
     LineSplitter splitter;
-    std::string last_words;
+    std::deque<std::string> last_words;
   };
 
   void Run();

@@ -20,11 +20,14 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 struct Heard {
   std::vector<std::string> lines;
   int64_t bytes_not_kept = 0;
+  std::string last_words;
 };
 
 // What a reader tells of output in these pieces.
@@ -49,6 +52,7 @@ Heard Read(const std::string& log_path,
   }
   close(output[1]);
   reader.Finish();
+  heard.last_words = reader.LastWords();
   return heard;
 }
 
@@ -65,6 +69,20 @@ TEST(OutputReaderTest, OutputIsKeptAndToldInLines) {
   EXPECT_THAT(heard.lines, ElementsAre("one", "two", "three"));
   EXPECT_EQ(heard.bytes_not_kept, 0);
   EXPECT_EQ(FileText(path), "one\ntwo\nthree");
+}
+
+TEST(OutputReaderTest, LastWordsAreWholeLines) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/rank-0.log";
+  EXPECT_EQ(Read(path, {"one\ntwo"}).last_words, "one | two");
+  const std::string half(kLastWordsBytes / 2, 'h');
+  EXPECT_EQ(Read(path, {half + "\n" + half + "\nend\n"}).last_words,
+            half + " | end");
+  const std::string fits(kLastWordsBytes, 'f');
+  EXPECT_EQ(Read(path, {"before\n" + fits + "\n"}).last_words, fits);
+  const std::string last = Read(path, {fits + "g\n"}).last_words;
+  EXPECT_EQ(last.size(), kLastWordsBytes);
+  EXPECT_THAT(last, AllOf(StartsWith("fff"), EndsWith("f [cut]")));
 }
 
 TEST(OutputReaderTest, AFullDiskIsCountedAndSaidOnce) {

@@ -11,14 +11,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "base/usable_cores.h"
+#include "client/cli/bad_samples.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/local/child_watch.h"
 #include "client/cli/local/local_cluster.h"
 #include "client/cli/local/result_folder.h"
+#include "client/cli/local/unfinished.h"
 #include "client/cli/show/index_progress.h"
 #include "jobspec/open_data.h"
 
@@ -39,12 +42,22 @@ constexpr absl::Duration kStopTime = absl::Minutes(15);
 absl::Status IndexData(Environment& environment, const GlobalOptions& global,
                        const jobspec::JobSpec& spec) {
   IndexProgressView progress(environment, global.quiet);
-  SetLogLevel(LogLevel::kWarning);
+  // What the library would log of its data is said here in words.
+  SetLogLevel(LogLevel::kError);
   environment.ends_at_once = true;  // until indexing begins
   const auto data = jobspec::OpenData(spec, progress.Callback());
   environment.ends_at_once = false;
   progress.Finish();
-  return data.status();
+  EVENSTEP_RETURN_IF_ERROR(data.status());
+  const int64_t num_bad = data->training->summary().num_bad;
+  if (num_bad == 0) return absl::OkStatus();
+  data::DatasetOptions options = jobspec::ToDatasetOptions(spec);
+  options.progress = progress.Callback();
+  Output(environment, global)
+      .Message(absl::StrCat("Warning: ", Counted(num_bad, "bad sample"),
+                            num_bad == 1 ? " is" : " are",
+                            " left out: ", NameBadSamples(options, num_bad)));
+  return absl::OkStatus();
 }
 
 class LocalRun {
@@ -58,12 +71,14 @@ class LocalRun {
         folder_(std::move(folder)) {}
 
   ExitCode Run(const LocalJob& local) {
+    job_id_ = client::MakeJobId(local.spec.name);
+    const absl::Status chosen = ChooseResultFolder();
+    if (!chosen.ok()) return output_.FailHere(chosen);
     absl::StatusOr<Job> ended = RunJob(local);
     client_.reset();  // an open connection would hold the coordinator up
     if (cluster_) {
       cluster_->Stop();
-      const absl::Status kept =
-          KeepTrainerLogs(folder_.path(), result_folder_ + "/logs");
+      const absl::Status kept = KeepTrainerLogs(folder_.path(), LogFolder());
       if (!kept.ok()) output_.Message(std::string(kept.message()));
     }
     if (command_.keep) {
@@ -78,8 +93,8 @@ class LocalRun {
     const ExitCode code = output_.Fail(ended.status());
     if (HasWork()) {
       Report(JobAsItIs(ended.status()));
-    } else if (!result_folder_.empty()) {
-      output_.Message(absl::StrCat("Logs: ", result_folder_, "/logs"));
+    } else {
+      output_.Message(absl::StrCat("Logs: ", ClearUnfinished()));
     }
     return environment_.interrupted.stop_requested() ? kExitInterrupted : code;
   }
@@ -87,8 +102,7 @@ class LocalRun {
  private:
   absl::StatusOr<Job> RunJob(const LocalJob& local) {
     client::SubmitOptions submit = local.submit;
-    submit.job_id = client::MakeJobId(local.spec.name);
-    EVENSTEP_RETURN_IF_ERROR(ChooseResultFolder(submit.job_id));
+    submit.job_id = job_id_;
     EVENSTEP_RETURN_IF_ERROR(StartCluster(local.spec.ranks));
     client_ = Connect();
     EVENSTEP_ASSIGN_OR_RETURN(client::SubmitResult submitted,
@@ -97,20 +111,23 @@ class LocalRun {
     return Follow(job_);
   }
 
-  absl::Status ChooseResultFolder(const std::string& job_id) {
+  absl::Status ChooseResultFolder() {
     const std::string folder =
-        command_.output.empty() ? "evenstep-out/" + job_id : command_.output;
+        command_.output.empty() ? "evenstep-out/" + job_id_ : command_.output;
     std::error_code error;
     result_folder_ =
         std::filesystem::absolute(folder, error).lexically_normal().string();
-    return MakeResultFolder(result_folder_);
+    EVENSTEP_RETURN_IF_ERROR(MakeResultFolder(result_folder_));
+    const std::string left = DescribeUnfinished(FindUnfinished(result_folder_));
+    if (!left.empty()) output_.Message(left);
+    return absl::OkStatus();
   }
 
   absl::Status StartCluster(int num_nodes) {
     LocalClusterOptions options;
     options.bin_dir = environment_.bin_dir;
     options.folder = folder_.path();
-    options.log_dir = result_folder_ + "/logs";
+    options.log_dir = LogFolder();
     options.output_root = absl::StrCat(result_folder_, "/", kUnfinishedName);
     options.trainer = command_.trainer;
     options.num_nodes = num_nodes;
@@ -141,8 +158,9 @@ class LocalRun {
       return ended;
     }
     printer.Say(
-        "Stopping after the step that runs now; its weights are kept. Ctrl-C "
-        "again does not wait for it: the weights of the step before are kept.");
+        "Stopping after the step that runs now; its weights are kept. A second "
+        "Ctrl-C or SIGTERM does not wait for it: the weights of the step "
+        "before are kept.");
     EVENSTEP_RETURN_IF_ERROR(client_->Cancel(job.id, "interrupted").status());
     return FollowUntil(job, environment_.interrupted_twice,
                        absl::Now() + kStopTime, &cursor, printer);
@@ -181,8 +199,11 @@ class LocalRun {
   }
 
   std::string UnfinishedFolder() const {
-    return absl::StrCat(result_folder_, "/", kUnfinishedName, "/", job_.id);
+    return absl::StrCat(result_folder_, "/", kUnfinishedName, "/", job_id_);
   }
+
+  // Until the run has ended: those of an earlier one stay with its results.
+  std::string LogFolder() const { return UnfinishedFolder() + "/logs"; }
 
   // Something to keep of a job whose end was not heard of.
   bool HasWork() const {
@@ -208,29 +229,38 @@ class LocalRun {
 
   ExitCode Report(const Job& job) {
     output_.Message(FormatOutcome(job));
-    absl::StatusOr<Json> summary = LeaveResults(result_folder_, job, steps_);
-    if (!summary.ok()) return output_.Fail(summary.status());
-    RemoveUnfinished();
+    absl::StatusOr<LeftResults> left =
+        LeaveResults(result_folder_, job, steps_);
+    if (!left.ok()) return output_.FailHere(left.status());
+    const std::string logs = ClearUnfinished();
+    if (!left->previous.empty()) {
+      output_.Message(
+          absl::StrCat("The earlier run is now in ", left->previous));
+    }
     if (!command_.json_summary.empty()) {
       const absl::Status written = WriteFileAtomically(
-          command_.json_summary, DumpJson(*summary, kJsonIndent) + "\n");
-      if (!written.ok()) return output_.Fail(written);
+          command_.json_summary, DumpJson(left->summary, kJsonIndent) + "\n");
+      if (!written.ok()) return output_.FailHere(written);
       MarkOutput(command_.json_summary).IgnoreError();
     }
-    ShowResults(*summary, job);
+    ShowResults(left->summary, logs, job);
     return environment_.interrupted.stop_requested() ? kExitInterrupted
                                                      : ExitCodeOf(job.state);
   }
 
-  // What was in it has been brought. Other runs may have left folders there.
-  void RemoveUnfinished() const {
+  // All else in it has been brought. Returns where the logs are now. Other runs
+  // may have left folders there.
+  std::string ClearUnfinished() const {
+    std::string logs = KeepLogs(LogFolder(), result_folder_);
+    if (logs == LogFolder()) return logs;
     std::error_code error;
     std::filesystem::remove_all(UnfinishedFolder(), error);
     std::filesystem::remove(absl::StrCat(result_folder_, "/", kUnfinishedName),
                             error);
+    return logs;
   }
 
-  void ShowResults(const Json& summary, Job job) {
+  void ShowResults(const Json& summary, const std::string& logs, Job job) {
     if (output_.structured()) return output_.Document(summary);
     const Json& files = summary["files"];
     std::vector<Row> rows;
@@ -245,7 +275,7 @@ class LocalRun {
                                      {"job_file", "Job file:"}}) {
       rows.push_back({title, files[key].get<std::string>()});
     }
-    rows.push_back({"Logs:", result_folder_ + "/logs"});
+    rows.push_back({"Logs:", logs});
     output_.Text(FormatTable(rows, output_.colour()));
   }
 
@@ -254,6 +284,7 @@ class LocalRun {
   const LocalCommand& command_;
   Output output_;
   PrivateFolder folder_;
+  std::string job_id_;
   std::string result_folder_;
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<client::Client> client_;
@@ -287,19 +318,20 @@ ExitCode Local(Environment& environment, const GlobalOptions& global,
                const LocalCommand& command) {
   Output output(environment, global);
   absl::StatusOr<LocalJob> job = MakeLocalJob(command, UsableCores());
-  if (!job.ok()) return output.Fail(job.status());
+  if (!job.ok()) return output.FailHere(job.status());
   output.Message(absl::StrCat("Training on ", DescribeLocalJob(job->spec)));
   if (job->chosen_here) {
     output.Message(
         "Choose otherwise with --steps, --ranks, --policy, "
         "--preset, --set KEY=VALUE, or a job file.");
   }
+  if (!job->warning.empty()) output.Message(job->warning);
   const absl::Status indexed = IndexData(environment, global, job->spec);
-  if (!indexed.ok()) return output.Fail(indexed);
+  if (!indexed.ok()) return output.FailHere(indexed);
   absl::StatusOr<PrivateFolder> folder = PrivateFolder::Make();
-  if (!folder.ok()) return output.Fail(folder.status());
+  if (!folder.ok()) return output.FailHere(folder.status());
   const absl::Status fits = CheckFolder(folder->path());
-  if (!fits.ok()) return output.Fail(fits);
+  if (!fits.ok()) return output.FailHere(fits);
   LocalRun run(environment, global, command, *std::move(folder));
   return run.Run(*job);
 }

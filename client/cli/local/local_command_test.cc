@@ -31,8 +31,9 @@ namespace fs = std::filesystem;
 using client::FakeClient;
 using client::Job;
 using client::JobState;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 // Says who it is in `pids`, and waits for SIGTERM.
 constexpr char kWaitForTheEnd[] = R"(
@@ -162,13 +163,11 @@ TEST_F(LocalCommandTest, StartsACoordinatorAndOneAgentPerRank) {
   ScriptSuccess();
   EXPECT_EQ(Run(), 0) << err_.str();
   EXPECT_EQ(coordinator_, "127.0.0.1:4321");
-  const std::vector<std::string> started = Started();
-  ASSERT_THAT(started, SizeIs(3));
-  EXPECT_THAT(started[0], HasSubstr("--listen=127.0.0.1:0"));
-  for (size_t i : {1u, 2u}) {
-    EXPECT_THAT(started[i], HasSubstr("--coordinator=127.0.0.1:4321"));
-    EXPECT_THAT(started[i], HasSubstr("--slots=1"));
-  }
+  // The coordinator listens before it has said its name here.
+  const auto is_agent =
+      AllOf(HasSubstr("--coordinator=127.0.0.1:4321"), HasSubstr("--slots=1"));
+  EXPECT_THAT(Started(), UnorderedElementsAre(HasSubstr("--listen=127.0.0.1:0"),
+                                              is_agent, is_agent));
   ExpectNobodyLives();
 }
 
@@ -183,6 +182,54 @@ TEST_F(LocalCommandTest, LeavesWeightsLossCurveSummaryAndJobFile) {
   EXPECT_EQ(ReadFile(folder_ + "/copy.json"), summary);
   EXPECT_THAT(ReadFile(folder_ + "/out/job.yaml"), HasSubstr("source"));
   EXPECT_THAT(out_.str(), HasSubstr(folder_ + "/out/model.safetensors"));
+}
+
+TEST_F(LocalCommandTest, SaysWhatAnEarlierRunLeftInItsFolder) {
+  const std::string killed = folder_ + "/out/unfinished/job/model.safetensors";
+  fs::create_directories(folder_ + "/out/unfinished/job");
+  const std::string bytes(8, '\1');
+  ASSERT_TRUE(data::WriteSafetensors(killed, {{"w", "F64", {1}, bytes}},
+                                     {{"evenstep.steps", "12"}})
+                  .ok());
+  fs::create_directories(folder_ + "/out/logs");
+  std::ofstream(folder_ + "/out/logs/node-0.log") << "earlier";
+  std::ofstream(folder_ + "/out/loss.csv") << "earlier";
+  std::ofstream(folder_ + "/out/.evenstep-output") << "*\n";
+  ScriptSuccess();
+  EXPECT_EQ(Run(), 0) << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("after 12 steps; to use them: evenstep "
+                                    "generate " +
+                                    killed));
+  const std::string previous = folder_ + "/out/previous-1";
+  EXPECT_THAT(err_.str(), HasSubstr("The earlier run is now in " + previous));
+  EXPECT_EQ(ReadFile(previous + "/loss.csv"), "earlier");
+  EXPECT_EQ(ReadFile(previous + "/logs/node-0.log"), "earlier");
+  EXPECT_TRUE(fs::exists(folder_ + "/out/logs/node-0.log"));
+  EXPECT_TRUE(fs::exists(killed));
+}
+
+TEST_F(LocalCommandTest, BadSamplesAreNamedInWords) {
+  std::ofstream(folder_ + "/documents/empty.txt") << "";
+  ScriptSuccess();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Run(), 0) << err_.str();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "a log line";
+  EXPECT_THAT(err_.str(), HasSubstr("Warning: 1 bad sample is left out: "
+                                    "empty.txt: empty\n"));
+}
+
+TEST_F(LocalCommandTest, AFailedStartLeavesTheEarlierRunInItsPlace) {
+  fs::create_directories(folder_ + "/out/logs");
+  std::ofstream(folder_ + "/out/logs/node-0.log") << "earlier";
+  std::ofstream(folder_ + "/out/loss.csv") << "earlier";
+  std::ofstream(folder_ + "/out/.evenstep-output") << "*\n";
+  WriteProgram("evenstep-coordinator",
+               "#!/bin/sh\necho 'disk is full' >&2\nexit 4\n");
+  EXPECT_EQ(Run(), 6);
+  EXPECT_EQ(ReadFile(folder_ + "/out/loss.csv"), "earlier");
+  EXPECT_EQ(ReadFile(folder_ + "/out/logs/node-0.log"), "earlier");
+  EXPECT_FALSE(fs::exists(folder_ + "/out/logs/coordinator.log"));
+  EXPECT_THAT(err_.str(), HasSubstr("Logs: " + folder_ + "/out/unfinished/"));
 }
 
 TEST_F(LocalCommandTest, AFailedJobEndsEverythingAndExitsWith1) {
@@ -203,6 +250,7 @@ TEST_F(LocalCommandTest, CtrlCStopsTheJobCleanly) {
       [this](FakeClient&, const Job&) { interrupt_.request_stop(); });
   EXPECT_EQ(Run(), 130);
   EXPECT_THAT(err_.str(), HasSubstr("Stopping after the step that runs now"));
+  EXPECT_THAT(err_.str(), HasSubstr("A second Ctrl-C or SIGTERM does not"));
   EXPECT_THAT(err_.str(), HasSubstr("CANCELLED"));
   ExpectNobodyLives();
 }
@@ -293,6 +341,8 @@ TEST_F(LocalCommandTest, ACoordinatorThatDiesIsReportedWithItsLastWords) {
                "#!/bin/sh\necho 'disk is full' >&2\nexit 4\n");
   EXPECT_EQ(Run(), 6);
   EXPECT_THAT(err_.str(), HasSubstr("disk is full"));
+  EXPECT_EQ(ReadFile(folder_ + "/out/logs/coordinator.log"), "disk is full\n");
+  EXPECT_FALSE(fs::exists(folder_ + "/out/unfinished"));
 }
 
 TEST_F(LocalCommandTest, AMissingBinaryIsNamed) {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/flags.h"
 #include "client/cli/local/local_command.h"
+#include "client/cli/rank_limit.h"
 #include "planner/policy_names.h"
 
 namespace evenstep::cli {
@@ -18,6 +19,9 @@ void AddLocalFlags(CLI::App* app, LocalCommand* command) {
   app->add_option("--ranks", command->ranks,
                   "Ranks, one process and one thread each (as many as "
                   "cores, at most 4)");
+  app->add_flag(
+      "--oversubscribe", command->oversubscribe,
+      absl::StrCat("Allow more than ", kMostRanksPerCore, " ranks a core"));
   app->add_option("--steps", command->num_steps, "Steps to train");
   app->add_option("--policy", command->policy,
                   absl::StrCat("Planning policy: ",

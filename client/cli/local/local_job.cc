@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "client/cli/job_source.h"
+#include "client/cli/rank_limit.h"
 #include "data/source_kind.h"
 #include "jobspec/input_check.h"
 #include "planner/planner.h"
@@ -60,9 +61,15 @@ absl::Status CheckName(absl::string_view flag, absl::string_view given,
 // A source with an absolute path; a bare path is one of text. What it names
 // exists.
 absl::StatusOr<std::string> DataSource(const std::string& data) {
+  std::error_code error;
+  if (data::FindSourceKind(data) == nullptr && data::LooksLikeSource(data) &&
+      !std::filesystem::exists(data, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data: ", data::ExplainNoKind(data).message()));
+  }
   const bool has_kind = data::FindSourceKind(data) != nullptr;
   const std::string source = has_kind ? data : absl::StrCat(kTextPrefix, data);
-  if (data::FindSourceKind(source) == nullptr || data == kTextPrefix) {
+  if (data::FindSourceKind(source) == nullptr) {
     return absl::InvalidArgumentError(
         "--data: name a folder, a glob or a JSONL file, such as "
         "--data text:/usr/include");
@@ -153,6 +160,14 @@ absl::Status CheckTrainer(const LocalCommand& command) {
                                                  ": there is no such program"));
 }
 
+// What is to run on this machine must not stop it.
+absl::Status CheckCores(const LocalCommand& command, int ranks, int num_cores) {
+  if (command.oversubscribe) return absl::OkStatus();
+  return CheckRankLimit(ranks, num_cores,
+                        "run the job on a cluster (evenstep submit). "
+                        "--oversubscribe starts them all the same");
+}
+
 bool SetsMemory(const std::vector<std::string>& overrides) {
   return std::any_of(
       overrides.begin(), overrides.end(), [](const std::string& pair) {
@@ -179,6 +194,9 @@ absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
         absl::StrCat(kTokensPerRank, "=", job.spec.data.max_length));
     EVENSTEP_ASSIGN_OR_RETURN(job.spec, Parse(job.submit));
   }
+  EVENSTEP_RETURN_IF_ERROR(CheckCores(command, job.spec.ranks, num_cores));
+  job.warning = CoresWarning(job.spec.ranks, num_cores,
+                             "steps take longer than with a core each");
   EVENSTEP_RETURN_IF_ERROR(jobspec::CheckJobFits(job.spec));
   EVENSTEP_RETURN_IF_ERROR(CheckInputs(job.spec));
   return job;

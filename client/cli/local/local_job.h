@@ -22,6 +22,7 @@ struct LocalCommand {
   std::string costs;  // cost file
   std::string policy;
   std::optional<int> ranks;
+  bool oversubscribe = false;  // beyond the limit of rank_limit.h
   std::optional<int64_t> num_steps;
   std::vector<std::string> overrides;
   std::string trainer;       // program; empty: beside this one
@@ -34,10 +35,11 @@ struct LocalJob {
   client::SubmitOptions submit;
   jobspec::JobSpec spec;
   bool chosen_here = false;  // not from a file: say what was chosen
+  std::string warning;       // that cores are short; empty: they are not
 };
 
-// `num_cores` decides the default number of ranks. INVALID_ARGUMENT with a
-// sentence for what cannot be.
+// `num_cores` decides the default number of ranks, and how many there may be.
+// INVALID_ARGUMENT with a sentence for what cannot be.
 absl::StatusOr<LocalJob> MakeLocalJob(const LocalCommand& command,
                                       int num_cores);
 

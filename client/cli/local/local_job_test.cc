@@ -46,6 +46,38 @@ TEST_F(LocalJobTest, DataAreEnough) {
               HasSubstr("longer ones are skipped"));
 }
 
+TEST_F(LocalJobTest, MoreRanksThanCoresAreWarnedOf) {
+  command_.ranks = 2;
+  EXPECT_EQ(MakeLocalJob(command_, 2)->warning, "");
+  command_.ranks = 3;
+  EXPECT_EQ(MakeLocalJob(command_, 2)->warning,
+            "Warning: 3 ranks take turns on 2 cores: steps take longer than "
+            "with a core each");
+}
+
+TEST_F(LocalJobTest, FarMoreRanksThanCoresAreRefused) {
+  command_.ranks = 8;
+  EXPECT_TRUE(MakeLocalJob(command_, 2).ok());
+  command_.ranks = 9;
+  const auto refused = MakeLocalJob(command_, 2);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_EQ(refused.status().message(),
+            "9 ranks are too many for the 2 cores that this process may use: "
+            "at most 8 (4 a core), best 2; choose with --ranks, or run the job "
+            "on a cluster (evenstep submit). --oversubscribe starts them all "
+            "the same");
+  command_.oversubscribe = true;
+  EXPECT_TRUE(MakeLocalJob(command_, 2).ok());
+}
+
+// A job file that was written for a cluster.
+TEST_F(LocalJobTest, RanksOfAJobFileAreCountedToo) {
+  command_.data.clear();
+  command_.file = WriteFile(
+      "job.yaml", "name: a\ndata: {source: text:documents}\nranks: 64\n");
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeLocalJob(command_, 2).status()));
+}
+
 TEST_F(LocalJobTest, APlainPathIsText) {
   command_.data = folder_ + "/documents";
   auto job = MakeLocalJob(command_, 1);

@@ -24,7 +24,7 @@
 #include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "client/cli/local/run_summary.h"
-#include "data/safetensors.h"
+#include "client/cli/local/unfinished.h"
 #include "data/weights_file.h"
 #include "jobspec/llama_config.h"
 
@@ -38,6 +38,7 @@ using jobspec::kConfigName;
 constexpr char kPrefix[] = "evenstep-local-";
 // Locked while the run lives, whatever ends it.
 constexpr char kLockName[] = "/owner";
+constexpr char kPreviousPrefix[] = "previous-";
 constexpr size_t kCopiedBytes = 1 << 20;
 
 bool IsStale(const std::string& folder) {
@@ -85,13 +86,34 @@ absl::Status MoveFile(const std::string& from, const std::string& to) {
   return CopyFile(from, to);
 }
 
-// What an earlier run left under this name: "model.safetensors.previous".
-absl::Status SetAside(const std::string& path) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return absl::OkStatus();
-  fs::rename(path, path + ".previous", error);
-  if (!error) return absl::OkStatus();
-  return ErrnoStatus(error.value(), "cannot set aside", path);
+// FOLDER/previous-1, or with the next number that is free.
+absl::StatusOr<std::string> MakePreviousFolder(const std::string& folder) {
+  for (int number = 1;; ++number) {
+    const std::string name = absl::StrCat(kPreviousPrefix, number);
+    const std::string path = absl::StrCat(folder, "/", name);
+    if (mkdir(path.c_str(), 0777) == 0) {
+      EVENSTEP_RETURN_IF_ERROR(MarkOutputs(folder, {name}));
+      return path;
+    }
+    if (errno != EEXIST) return ErrnoStatus(errno, "cannot create", path);
+  }
+}
+
+// What an earlier run left in the folder goes into one of its own. Returns that
+// one; empty: there was nothing.
+absl::StatusOr<std::string> SetAsideEarlierRun(const std::string& folder) {
+  std::string previous;
+  for (const absl::string_view name : kResultNames) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::error_code error;
+    if (name == kUnfinishedName || !fs::exists(path, error)) continue;
+    if (previous.empty()) {
+      EVENSTEP_ASSIGN_OR_RETURN(previous, MakePreviousFolder(folder));
+    }
+    fs::rename(path, absl::StrCat(previous, "/", name), error);
+    if (error) return ErrnoStatus(error.value(), "cannot set aside", path);
+  }
+  return previous;
 }
 
 // Results replace only what an earlier run left: a file that has the name of a
@@ -225,59 +247,53 @@ PrivateFolder::~PrivateFolder() {
   if (!path_.empty() && !kept_) fs::remove_all(path_, error);
 }
 
-void FindWeights(const std::string& folder, client::Job* job) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    // Rank 0's, or those of the rank that wrote in its place.
-    const std::string name = entry.path().filename().string();
-    const bool usual = name == data::kWeightsName;
-    if (!usual && !(absl::StartsWith(name, "model.rank-") &&
-                    absl::EndsWith(name, ".safetensors"))) {
-      continue;
-    }
-    const auto header = data::ReadSafetensorsHeader(entry.path().string());
-    if (!header.ok()) continue;
-    const auto steps = header->metadata.find("evenstep.steps");
-    job->weights_path = entry.path().string();
-    job->weights_note.clear();
-    job->weights_steps = 0;
-    if (steps != header->metadata.end()) {
-      (void)absl::SimpleAtoi(steps->second, &job->weights_steps);
-    }
-    if (usual) return;
-  }
-}
-
 absl::Status MakeResultFolder(const std::string& folder) {
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(folder));
   EVENSTEP_RETURN_IF_ERROR(CheckForForeignFiles(folder));
   return MarkOutputs(folder, kResultNames);
 }
 
-absl::StatusOr<Json> LeaveResults(
+std::string KeepLogs(const std::string& log_dir, const std::string& folder) {
+  const std::string kept = folder + "/logs";
+  std::error_code error;
+  fs::rename(log_dir, kept, error);
+  return error ? log_dir : kept;
+}
+
+namespace {
+
+// The weights, with the configuration beside them. Returns where they are now.
+absl::StatusOr<std::string> BringWeights(const std::string& from,
+                                         const std::string& folder) {
+  std::string weights = absl::StrCat(folder, "/", data::kWeightsName);
+  EVENSTEP_RETURN_IF_ERROR(MoveFile(from, weights));
+  const std::string config = fs::path(from).parent_path() / kConfigName;
+  std::error_code error;
+  if (fs::exists(config, error)) {
+    EVENSTEP_RETURN_IF_ERROR(
+        MoveFile(config, absl::StrCat(folder, "/", kConfigName)));
+  }
+  return weights;
+}
+
+}  // namespace
+
+absl::StatusOr<LeftResults> LeaveResults(
     const std::string& folder, const client::Job& job,
     const std::vector<client::StepSummary>& steps) {
   EVENSTEP_RETURN_IF_ERROR(MakeResultFolder(folder));
-  const std::string weights = absl::StrCat(folder, "/", data::kWeightsName);
   const std::string curve = folder + "/loss.csv";
   const std::string json_curve = folder + "/loss.json";
   const std::string job_file = folder + "/job.yaml";
   const std::string summary_file = folder + "/summary.json";
-  EVENSTEP_RETURN_IF_ERROR(SetAside(weights));
-  EVENSTEP_RETURN_IF_ERROR(SetAside(absl::StrCat(folder, "/", kConfigName)));
-  Json summary = SummarizeRun(job, steps);
-  Json& files = summary["files"];
+  LeftResults left;
+  EVENSTEP_ASSIGN_OR_RETURN(left.previous, SetAsideEarlierRun(folder));
+  left.summary = SummarizeRun(job, steps);
+  Json& files = left.summary["files"];
   files["weights"] = nullptr;
   if (!job.weights_path.empty()) {
-    EVENSTEP_RETURN_IF_ERROR(MoveFile(job.weights_path, weights));
-    files["weights"] = weights;
-    const std::string config =
-        fs::path(job.weights_path).parent_path() / kConfigName;
-    std::error_code error;
-    if (fs::exists(config, error)) {
-      EVENSTEP_RETURN_IF_ERROR(
-          MoveFile(config, absl::StrCat(folder, "/", kConfigName)));
-    }
+    EVENSTEP_ASSIGN_OR_RETURN(files["weights"],
+                              BringWeights(job.weights_path, folder));
   }
   files["loss_curve"] = curve;
   files["loss_curve_json"] = json_curve;
@@ -287,9 +303,9 @@ absl::StatusOr<Json> LeaveResults(
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
       json_curve, DumpJson(LossCurveJson(steps), -1) + "\n"));
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(job_file, job.job_file));
-  EVENSTEP_RETURN_IF_ERROR(
-      WriteFileAtomically(summary_file, DumpJson(summary, kJsonIndent) + "\n"));
-  return summary;
+  EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
+      summary_file, DumpJson(left.summary, kJsonIndent) + "\n"));
+  return left;
 }
 
 }  // namespace evenstep::cli

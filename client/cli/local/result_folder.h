@@ -42,24 +42,26 @@ class PrivateFolder {
 absl::Status KeepTrainerLogs(const std::string& folder,
                              const std::string& log_dir);
 
-// Where the agents of a local run write, in the run's folder: a run that is
-// killed leaves its weights there.
-inline constexpr char kUnfinishedName[] = "unfinished";
-
-// Fills in the weights that trainers left in `folder`, if there are any, of a
-// job whose end was not heard of.
-void FindWeights(const std::string& folder, client::Job* job);
-
 // Makes the folder that the user keeps, with the marker that tells results from
 // data (base/output_marker.h). INVALID_ARGUMENT: it holds a file with the name
 // of a result that no earlier run wrote.
 absl::Status MakeResultFolder(const std::string& folder);
 
+// Moves a run's logs to FOLDER/logs, unless there are logs already. Returns
+// where they are.
+std::string KeepLogs(const std::string& log_dir, const std::string& folder);
+
+struct LeftResults {
+  Json summary;  // its "files" names what was written
+  // Where the results of an earlier run are now; empty: there were none.
+  std::string previous;
+};
+
 // Writes summary.json, loss.csv, loss.json and job.yaml into `folder` and moves
-// the weights there, if there are any, with the configuration beside them.
-// Those of an earlier run get the ending ".previous": files of two runs are not
-// mixed. Returns the summary; its "files" names what was written.
-absl::StatusOr<Json> LeaveResults(
+// the weights there, if there are any, with the configuration beside them. All
+// that an earlier run left there, logs too, is first moved to FOLDER/previous-1
+// (-2, ...): files of two runs are not mixed, and none is lost.
+absl::StatusOr<LeftResults> LeaveResults(
     const std::string& folder, const client::Job& job,
     const std::vector<client::StepSummary>& steps);
 

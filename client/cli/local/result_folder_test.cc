@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "data/safetensors.h"
 #include "data/text/file_list.h"
 #include "gtest/gtest.h"
 
@@ -93,26 +92,6 @@ TEST_F(ResultFolderTest, LogsOfTrainersAreKeptInTheOrderOfAttempts) {
   EXPECT_FALSE(KeepTrainerLogs(parent_, parent_ + "/no/folder").ok());
 }
 
-TEST_F(ResultFolderTest, WeightsOfRankZeroComeBeforeThoseOfAnother) {
-  const std::string bytes(8, '\1');
-  for (const auto& [name, steps] : {std::pair("model.rank-1.safetensors", "3"),
-                                    {"model.safetensors", "4"},
-                                    {"model.safetensors.tmp.Ab12Cd", "5"}}) {
-    ASSERT_TRUE(data::WriteSafetensors(absl::StrCat(parent_, "/", name),
-                                       {{"w", "F64", {1}, bytes}},
-                                       {{"evenstep.steps", steps}})
-                    .ok());
-  }
-  client::Job job;
-  FindWeights(parent_, &job);
-  EXPECT_EQ(job.weights_path, parent_ + "/model.safetensors");
-  EXPECT_EQ(job.weights_steps, 4);
-  fs::remove(job.weights_path);
-  FindWeights(parent_, &job);
-  EXPECT_EQ(job.weights_path, parent_ + "/model.rank-1.safetensors");
-  EXPECT_EQ(job.weights_steps, 3);
-}
-
 TEST_F(ResultFolderTest, NoFileOfTheUserIsReplaced) {
   for (const char* name : {"model.safetensors", "job.yaml", "logs"}) {
     const std::string folder = absl::StrCat(parent_, "/of-", name);
@@ -153,40 +132,86 @@ TEST_F(ResultFolderTest, NoFileOfARunIsDataOfTheNext) {
     ASSERT_TRUE(list.ok()) << list.status();
     ASSERT_EQ(list->files.size(), 1u) << list->files[0].name;
     EXPECT_EQ(list->files[0].name, "note.txt");
-    EXPECT_EQ(list->left_out.own, run == 0 ? 7 : 9);
+    EXPECT_EQ(list->left_out.own, run == 0 ? 7 : 8);
   }
+  EXPECT_TRUE(fs::exists(out + "/previous-1/logs/coordinator.log"));
   const auto made = PrivateFolder::Make(parent_);
   std::ofstream(made->path() + "/log") << "a line";
   EXPECT_EQ(data::ListFiles(parent_)->files.size(), 1u);
 }
 
-TEST_F(ResultFolderTest, FilesOfTwoRunsAreNotMixed) {
-  const std::string out = parent_ + "/out";
-  const auto write = [](const std::string& path, const std::string& text) {
+class TwoRunsTest : public ResultFolderTest {
+ protected:
+  // A run that leaves `weights`, with a configuration or without, and logs.
+  LeftResults Run(const std::string& weights, const std::string& config) {
+    client::Job job;
+    job.job_file = absl::StrCat("name: ", weights, "\n");
+    job.weights_path = parent_ + "/run/model.safetensors";
+    Write(job.weights_path, weights);
+    if (!config.empty()) Write(parent_ + "/run/config.json", config);
+    Write(parent_ + "/run/logs/rank-0.log", "log of " + weights);
+    absl::StatusOr<LeftResults> left = LeaveResults(out_, job, {});
+    EXPECT_TRUE(left.ok()) << left.status();
+    EXPECT_EQ(KeepLogs(parent_ + "/run/logs", out_), out_ + "/logs");
+    return *std::move(left);
+  }
+  static void Write(const std::string& path, const std::string& text) {
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << text;
-  };
-  const auto read = [](const std::string& path) {
-    std::ifstream file(path);
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(out_ + "/" + name);
     return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  client::Job job;
-  job.weights_path = parent_ + "/first/model.safetensors";
-  write(job.weights_path, "text");
-  write(parent_ + "/first/config.json", "{}");
-  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
-  EXPECT_EQ(read(out + "/config.json"), "{}");
-  job.weights_path = parent_ + "/second/model.safetensors";
-  write(job.weights_path, "video");  // has no config.json
-  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
-  EXPECT_EQ(read(out + "/model.safetensors"), "video");
-  EXPECT_FALSE(fs::exists(out + "/config.json"));
-  EXPECT_EQ(read(out + "/model.safetensors.previous"), "text");
-  EXPECT_EQ(read(out + "/config.json.previous"), "{}");
-  job.weights_path.clear();  // failed
-  ASSERT_TRUE(LeaveResults(out, job, {}).ok());
-  EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
-  EXPECT_EQ(read(out + "/model.safetensors.previous"), "video");
+  }
+
+  const std::string out_ = parent_ + "/out";
+};
+
+TEST_F(TwoRunsTest, FilesOfTwoRunsAreNotMixed) {
+  EXPECT_EQ(Run("text", "{}").previous, "");
+  EXPECT_EQ(Read("config.json"), "{}");
+  EXPECT_EQ(Run("video", "").previous, out_ + "/previous-1");
+  EXPECT_EQ(Read("model.safetensors"), "video");
+  EXPECT_FALSE(fs::exists(out_ + "/config.json"));
+  EXPECT_EQ(Read("logs/rank-0.log"), "log of video");
+}
+
+TEST_F(TwoRunsTest, EveryEarlierRunIsKeptAsAWhole) {
+  Run("first", "{}");
+  Run("second", "");
+  EXPECT_EQ(Run("third", "").previous, out_ + "/previous-2");
+  EXPECT_EQ(Read("previous-1/model.safetensors"), "first");
+  EXPECT_EQ(Read("previous-1/config.json"), "{}");
+  EXPECT_EQ(Read("previous-1/job.yaml"), "name: first\n");
+  EXPECT_EQ(Read("previous-1/logs/rank-0.log"), "log of first");
+  for (const char* name : {"loss.csv", "loss.json", "summary.json"}) {
+    EXPECT_NE(Read(absl::StrCat("previous-1/", name)), "") << name;
+  }
+  EXPECT_EQ(Read("previous-2/model.safetensors"), "second");
+  EXPECT_EQ(Read("model.safetensors"), "third");
+}
+
+TEST_F(TwoRunsTest, AFolderOfTheUserIsNotTaken) {
+  Run("first", "");
+  Write(out_ + "/previous-1/of-the-user", "precious");
+  EXPECT_EQ(Run("second", "").previous, out_ + "/previous-2");
+  EXPECT_FALSE(fs::exists(out_ + "/previous-1/model.safetensors"));
+}
+
+TEST_F(TwoRunsTest, UnfinishedWeightsStayWhereTheyAre) {
+  Run("first", "");
+  Write(out_ + "/unfinished/job/model.safetensors", "of a killed run");
+  Run("second", "");
+  EXPECT_EQ(Read("unfinished/job/model.safetensors"), "of a killed run");
+}
+
+// A run that fails before it has results leaves those of the earlier one.
+TEST_F(TwoRunsTest, LogsDoNotReplaceThoseOfAnEarlierRun) {
+  Run("first", "");
+  const std::string logs = out_ + "/unfinished/job/logs";
+  Write(logs + "/rank-0.log", "of a failed run");
+  EXPECT_EQ(KeepLogs(logs, out_), logs);
+  EXPECT_EQ(Read("logs/rank-0.log"), "log of first");
 }
 
 }  // namespace

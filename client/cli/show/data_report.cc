@@ -111,14 +111,16 @@ std::string ClipText(const DataReport& report) {
                       " latent pixels, ");
 }
 
+// With a line that names them.
 std::string BadText(const DataReport& report) {
-  std::string count = Counted(report.num_bad, "bad sample");
-  if (report.num_bad == 0) return count;
-  if (report.on_bad_sample == data::OnBadSample::kSkip) {
-    return absl::StrCat(count, ": skipped");
-  }
-  return absl::StrCat(count,
-                      ": a job is refused unless it says on_bad_sample: skip");
+  std::string text = Counted(report.num_bad, "bad sample");
+  if (report.num_bad == 0) return text;
+  absl::StrAppend(&text, report.on_bad_sample == data::OnBadSample::kSkip
+                             ? ": skipped"
+                             : ": a job is refused unless it says "
+                               "on_bad_sample: skip");
+  if (!report.bad_note.empty()) absl::StrAppend(&text, "\n  ", report.bad_note);
+  return text;
 }
 
 std::string VocabText(const DataReport& report) {
@@ -241,6 +243,7 @@ Json ToJson(const DataReport& report) {
   Json json = {{"source", report.source},
                {"samples", report.num_samples},
                {"bad", report.num_bad},
+               {"bad_note", report.bad_note},
                {"hidden", report.left_out.hidden},
                {"own", report.left_out.own},
                {"tools", report.left_out.tools},

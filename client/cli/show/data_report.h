@@ -37,6 +37,7 @@ struct DataReport {
   std::string source;
   int64_t num_samples = 0;  // of any length; bad ones are not among them
   int64_t num_bad = 0;
+  std::string bad_note;    // which they are, the first of them, and why
   data::LeftOut left_out;  // entries of the folder
   int64_t num_tokens = 0;
   int64_t num_trained = 0;  // tokens with a loss

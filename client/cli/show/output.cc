@@ -52,11 +52,20 @@ void Output::Warning(absl::string_view text) {
   environment_.err << PrintableText(text) << std::endl;
 }
 
-ExitCode Output::Fail(const absl::Status& status) {
+void Output::Explain(const absl::Status& status) {
   const std::string reason = client::ErrorReason(status);
   Warning(absl::StrCat("evenstep: ", status.message(),
                        reason.empty() ? "" : absl::StrCat(" (", reason, ")")));
+}
+
+ExitCode Output::Fail(const absl::Status& status) {
+  Explain(status);
   return ExitCodeOf(status);
+}
+
+ExitCode Output::FailHere(const absl::Status& status) {
+  Explain(status);
+  return LocalExitCodeOf(status);
 }
 
 }  // namespace evenstep::cli

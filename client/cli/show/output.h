@@ -62,10 +62,14 @@ class Output {
   void Message(absl::string_view text);
   // To stderr always.
   void Warning(absl::string_view text);
-  // To stderr always: "evenstep: MESSAGE (REASON)". Returns its exit code.
+  // To stderr always: "evenstep: MESSAGE (REASON)". Returns its exit code:
+  // Fail's of what the service said, FailHere's of this machine and its files.
   ExitCode Fail(const absl::Status& status);
+  ExitCode FailHere(const absl::Status& status);
 
  private:
+  void Explain(const absl::Status& status);
+
   Environment& environment_;
   const GlobalOptions options_;
 };

@@ -251,6 +251,33 @@ TEST_F(WeightsKeeperTest, NothingChangesOnceTheWeightsAreWritten) {
   EXPECT_EQ(Written(), 1);
 }
 
+// A coordinator that crashed has its job start again from the beginning.
+TEST_F(WeightsKeeperTest, WeightsOfMoreStepsAreNotReplaced) {
+  const auto keep = [&](int64_t steps) {
+    TrainerSetup setup;
+    setup.spec = SmallJob(folder_.path(), 1);
+    setup.output_dir = folder_.path();
+    WeightsKeeper keeper;
+    keeper.Begin(setup, {{"w", at::full({3}, steps, at::kDouble)}}, nullptr);
+    EXPECT_TRUE(
+        keeper.Change([&] {
+                return WeightsKeeper::Parameters{steps, true};
+              })
+            .ok());
+    EXPECT_TRUE(keeper.Keep().ok());
+  };
+  const auto longer = folder_.path() + "/model.after-100-steps.safetensors";
+  keep(50);
+  keep(100);
+  EXPECT_EQ(Written(), 100) << "of fewer steps: replaced";
+  EXPECT_FALSE(std::filesystem::exists(longer));
+  keep(3);
+  EXPECT_EQ(Written(), 3);
+  const auto kept = data::ReadSafetensors(longer);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->metadata.at("evenstep.steps"), "100");
+}
+
 TEST_F(WeightsKeeperTest, TheWriterWaitsForAnUpdateThatRuns) {
   absl::Notification updating;
   std::atomic<bool> updated = false;

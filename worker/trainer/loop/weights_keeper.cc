@@ -1,8 +1,13 @@
 #include "worker/trainer/loop/weights_keeper.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -11,12 +16,43 @@
 namespace evenstep::trainer {
 namespace {
 
+constexpr absl::string_view kEnding = ".safetensors";
+
 // Ranks of a failing job may not know of each other, and nodes may share the
 // folder: only rank 0 writes under the usual name.
 std::string WeightsPath(const TrainerSetup& setup) {
   if (setup.rank == 0) return absl::StrCat(setup.output_dir, "/", kWeightsName);
-  return absl::StrCat(setup.output_dir, "/model.rank-", setup.rank,
-                      ".safetensors");
+  return absl::StrCat(setup.output_dir, "/model.rank-", setup.rank, kEnding);
+}
+
+// Of weights that an attempt of this job left; none where there is no sound
+// file.
+std::optional<int64_t> StepsOf(const std::string& path) {
+  const auto header = data::ReadSafetensorsHeader(path);
+  if (!header.ok()) return std::nullopt;
+  const auto steps = header->metadata.find("evenstep.steps");
+  int64_t number = 0;
+  if (steps == header->metadata.end() ||
+      !absl::SimpleAtoi(steps->second, &number)) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+// An attempt that began anew and ended sooner does not replace the weights of
+// an earlier one: "model.safetensors" becomes
+// "model.after-100-steps.safetensors".
+absl::Status KeepLongerTrained(const std::string& path, int64_t steps) {
+  const std::optional<int64_t> earlier = StepsOf(path);
+  if (!earlier || *earlier <= steps) return absl::OkStatus();
+  const std::string kept = absl::StrCat(absl::StripSuffix(path, kEnding),
+                                        ".after-", *earlier, "-steps", kEnding);
+  if (rename(path.c_str(), kept.c_str()) != 0) {
+    return ErrnoStatus(errno, "cannot rename", path);
+  }
+  Log(LogLevel::kWarning, "weights_of_earlier_attempt_kept",
+      {{"path", kept}, {"steps", *earlier}, {"steps_now", steps}});
+  return absl::OkStatus();
 }
 
 // Whether the model is what Hugging Face calls so.
@@ -78,6 +114,7 @@ absl::StatusOr<KeptWeights> WeightsKeeper::Write() const {
         state_.steps, ": its parameters are of two steps"));
   }
   const KeptWeights kept = {WeightsPath(setup_), state_.steps};
+  EVENSTEP_RETURN_IF_ERROR(KeepLongerTrained(kept.path, kept.steps));
   EVENSTEP_RETURN_IF_ERROR(
       WriteWeights(kept.path, setup_, parameters_, kept.steps, on_progress_));
   if (IsLlama(setup_.spec.model)) {

@@ -52,6 +52,8 @@ class WeightsKeeper {
 
   // Writes weights and model configuration. Waits for a change that runs.
   // Parameters stay as they are from then on; further calls return the same.
+  // Weights of an earlier attempt that has done more steps get another name,
+  // "model.after-STEPS-steps.safetensors"; others are replaced.
   // FAILED_PRECONDITION: no step is done, or the last update is not whole.
   absl::StatusOr<KeptWeights> Keep() ABSL_LOCKS_EXCLUDED(mutex_);
 

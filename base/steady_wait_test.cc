@@ -1,9 +1,31 @@
 #include "base/steady_wait.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <ctime>
 #include <thread>
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
+
+namespace {
+
+constexpr clockid_t kNoClock = -1;
+std::atomic<clockid_t> last_clock = kNoClock;
+
+}  // namespace
+
+// In the place of the C library's. A wait on the wall clock does not come here.
+extern "C" int pthread_cond_clockwait(pthread_cond_t* condition,
+                                      pthread_mutex_t* mutex, clockid_t clock,
+                                      const timespec* end) {
+  last_clock = clock;
+  static const auto real = reinterpret_cast<decltype(&pthread_cond_clockwait)>(
+      dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  return real(condition, mutex, clock, end);
+}
 
 namespace evenstep {
 namespace {
@@ -37,6 +59,15 @@ TEST(SteadyConditionTest, AWaitEndsAfterItsTimeWithTheMutexHeld) {
       changed.WaitFor(mutex, absl::Milliseconds(20), [] { return false; }));
   mutex.AssertHeld();
   EXPECT_GE(RealClock().Monotonic() - start, absl::Milliseconds(20));
+}
+
+TEST(SteadyConditionTest, AWaitGoesByTheMonotonicClock) {
+  absl::Mutex mutex;
+  SteadyCondition changed;
+  absl::MutexLock lock(&mutex);
+  last_clock = kNoClock;
+  changed.WaitFor(mutex, absl::Milliseconds(1), [] { return false; });
+  EXPECT_EQ(last_clock, CLOCK_MONOTONIC);
 }
 
 TEST(SteadyNotificationTest, ItHappensOnceForAllThatWait) {

@@ -47,6 +47,17 @@ TEST(TrainTest, TheModelLearnsAndEveryRankReportsTheSameLoss) {
   EXPECT_LT(losses.back(), 0.8 * losses[0]);
 }
 
+TEST(TrainTest, AStopWhileTheDataIsIndexedEndsTheRank) {
+  ThreadedJob job(1, DealOut);
+  job.rank(0).channel.stop = true;
+  job.Run();
+  ASSERT_TRUE(job.rank(0).result.ok()) << job.rank(0).result.status();
+  EXPECT_TRUE(job.rank(0).result->stopped);
+  for (const v1::ToAgent& message : job.coordinator().messages(0)) {
+    EXPECT_FALSE(message.has_data()) << "it went on to the end";
+  }
+}
+
 TEST(TrainTest, TheCurveDoesNotDependOnWhereSamplesRun) {
   ThreadedJob alone(1, DealOut);
   alone.Run();

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,6 +78,8 @@ class FakeJobService : public v1::JobService::CallbackService {
 
 class StreamTest : public testing::Test {
  protected:
+  explicit StreamTest(const StreamLimits& limits = {}) : streams_(limits) {}
+
   void SetUp() override {
     auto server =
         Server::Start({}, streams_,
@@ -406,6 +409,39 @@ TEST(StreamRegistryTest, ACallerIsAHostAndOnLoopbackAConnection) {
   EXPECT_EQ(CallerOf("ipv6:%5Bfe80::1%5D:555"), "ipv6:%5Bfe80::1%5D");
   EXPECT_EQ(CallerOf("ipv4:127.0.0.1:555"), "ipv4:127.0.0.1:555");
   EXPECT_EQ(CallerOf("ipv6:%5B::1%5D:555"), "ipv6:%5B::1%5D:555");
+}
+
+class OneStreamPerCallerTest : public StreamTest {
+ protected:
+  OneStreamPerCallerTest() : StreamTest({.per_caller = 1}) {}
+};
+
+TEST_F(OneStreamPerCallerTest, AnotherConnectionHasAStreamOfItsOwn) {
+  std::atomic<int> count = 0;
+  absl::Notification entered[3];
+  agents_.on_connect = [&](std::shared_ptr<ServerConnect> stream) {
+    stream->Start({});
+    entered[count++].Notify();
+  };
+  const auto first = Connect({});
+  ASSERT_TRUE(entered[0].WaitForNotificationWithTimeout(kSoon));
+  absl::Status end;
+  const auto second =
+      Connect({.on_done = [&](absl::Status status) { end = status; }});
+  EXPECT_TRUE(second->WaitUntilDone(kSoon));
+  EXPECT_TRUE(absl::IsResourceExhausted(end)) << end;
+  // Channels share a connection otherwise.
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  channel_ = grpc::CreateCustomChannel(server_->address(),
+                                       grpc::InsecureChannelCredentials(), own);
+  const auto third = Connect({});
+  ASSERT_TRUE(entered[2].WaitForNotificationWithTimeout(kSoon));
+  EXPECT_EQ(streams_.size(), 2u);
+  for (const auto& stream : {first, third}) {
+    stream->Cancel();
+    EXPECT_TRUE(stream->WaitUntilDone(kSoon));
+  }
 }
 
 TEST(StreamRegistryTest, NoStreamIsAddedAfterTheEndHasBegun) {

@@ -198,6 +198,7 @@ DataSummary FromProto(const v1::DataSummary& proto) {
   data.num_own_files = proto.num_own_files();
   data.num_tool_files = proto.num_tool_files();
   data.num_links = proto.num_links();
+  data.num_json_files = proto.num_json_files();
   return data;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "data/clip.h"
 
 namespace evenstep::data {
@@ -23,8 +24,10 @@ namespace evenstep::data {
 struct IndexProgress {
   int64_t bytes_done = 0;
   int64_t bytes_total = 0;
-  // Another process indexes the same data; this one waits for its result.
+  // Another process indexes the same data; this one waits for its result. The
+  // numbers are the other's, if it has told them.
   bool waiting = false;
+  int64_t num_reports = 0;  // of whoever indexes: grows while it works
 };
 // Called while data is indexed, about once per MiB; an index that is used again
 // makes no call. An error ends the work and is returned by OpenDataset.
@@ -48,6 +51,8 @@ struct DatasetOptions {
   // Folder for the index; empty: as index_cache.h says.
   std::string cache_dir;
   IndexProgressFunction progress;
+  // Opens a source without a sample too, so that what is bad can be shown.
+  bool may_be_empty = false;
 };
 
 // Entries below a folder of files that are no data. A folder counts once,
@@ -57,6 +62,7 @@ struct LeftOut {
   int64_t own = 0;     // results of earlier runs
   int64_t tools = 0;   // kept by tools, or files of a model
   int64_t links = 0;   // not followed
+  int64_t json = 0;    // files of JSON that hold no records
 };
 
 // What indexing found. Counts are documents.
@@ -103,6 +109,9 @@ class Dataset {
   virtual std::string Name(int64_t document) const {
     return "document " + std::to_string(document);
   }
+  // "NAME: reason" of the documents that summary().num_bad counts, but for the
+  // last of very many (kMostNoteBytes of sample_rules.h).
+  virtual absl::Span<const std::string> BadSamples() const { return {}; }
   // Tokens are below this; 0: only reading a document shows.
   virtual int64_t Vocab() const { return kByteVocab; }
   // DATA_LOSS naming the document when its bytes changed or vanished since
@@ -112,7 +121,8 @@ class Dataset {
 
 // INVALID_ARGUMENT: unknown kind of source, no sound file of a kind; NOT_FOUND:
 // no such path;
-// FAILED_PRECONDITION: a document breaks a rule with `fail`, or none is left.
+// FAILED_PRECONDITION: a document breaks a rule with `fail`, or none is left
+// and options.may_be_empty is not set.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(
     const DatasetOptions& options);
 

@@ -53,6 +53,10 @@ class Subset : public Dataset {
   std::string Name(int64_t document) const override {
     return whole_->Name(documents_[document]);
   }
+  // With their count.
+  absl::Span<const std::string> BadSamples() const override {
+    return summary_.num_bad > 0 ? whole_->BadSamples() : Dataset::BadSamples();
+  }
   int64_t Vocab() const override { return whole_->Vocab(); }
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
     EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary_.num_samples));

@@ -1,42 +1,36 @@
 #include "data/sample_rules.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "base/log.h"
 
 namespace evenstep::data {
 namespace {
 
-absl::string_view Ellipsis(int64_t count,
-                           const std::vector<std::string>& named) {
-  return count > static_cast<int64_t>(named.size()) ? "; ..." : "";
-}
+// How to see those that a message does not name.
+constexpr absl::string_view kWhereAllAre =
+    "`evenstep data inspect --list-bad` names all";
 
-// Names the first of those that are bad.
-absl::Status NoSampleLeft(const DatasetOptions& options, int64_t num_bad,
-                          int64_t num_too_long,
-                          const std::vector<std::string>& notes) {
-  std::string text = absl::StrCat("no sample is left in ", options.source);
-  if (num_too_long > 0) {
-    absl::StrAppend(&text, "; ", num_too_long, " longer than max_length ",
-                    options.max_length);
-  }
-  if (num_bad > 0) {
-    absl::StrAppend(&text, "; ", num_bad, " bad: ", absl::StrJoin(notes, "; "),
-                    Ellipsis(num_bad, notes));
-  }
-  return absl::FailedPreconditionError(text);
+bool NamesAll(int64_t num_bad) {
+  return num_bad <= static_cast<int64_t>(kMostNamedSamples);
 }
 
 }  // namespace
 
 void SampleRules::AddBad(const std::string& name, const std::string& reason) {
   ++num_bad_;
-  if (notes_.size() < most_notes_) {
-    notes_.push_back(absl::StrCat(name, ": ", reason));
-  }
+  if (note_bytes_ > kMostNoteBytes) return;
+  notes_.push_back(absl::StrCat(name, ": ", reason));
+  note_bytes_ += notes_.back().size();
+}
+
+void SampleRules::AddBadForAll(int64_t count, std::vector<std::string> notes) {
+  num_bad_ += count;
+  std::move(notes.begin(), notes.end(), std::back_inserter(notes_));
 }
 
 void SampleRules::AddTooLong(int64_t tokens,
@@ -51,22 +45,49 @@ void SampleRules::AddTooLong(int64_t tokens,
   }
 }
 
-absl::Status SampleRules::Check(int64_t num_left) const {
+absl::Status SampleRules::Check(int64_t num_left,
+                                const LeftOut& left_out) const {
   if (num_bad_ > 0 && options_.on_bad_sample == OnBadSample::kFail) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        Counted(num_bad_, "bad sample"), " in ", options_.source, ": ",
-        absl::StrJoin(notes_, "; "), Ellipsis(num_bad_, notes_),
-        " (data.on_bad_sample: skip leaves them out)"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(Counted(num_bad_, "bad sample"), " in ", options_.source,
+                     ": ", NameFirst(notes_, num_bad_), " (",
+                     NamesAll(num_bad_) ? "" : absl::StrCat(kWhereAllAre, "; "),
+                     "data.on_bad_sample: skip leaves them out)"));
   }
   if (num_too_long_ > 0 && options_.on_too_long == OnTooLong::kFail) {
     return absl::FailedPreconditionError(absl::StrCat(
         num_too_long_, " samples of ", options_.source,
         " are longer than max_length ", options_.max_length, ": ",
-        absl::StrJoin(too_long_, "; "), Ellipsis(num_too_long_, too_long_),
+        NameFirst(too_long_, num_too_long_),
         " (raise data.max_length, or data.on_too_long: skip or truncate)"));
   }
-  if (num_left > 0) return absl::OkStatus();
-  return NoSampleLeft(options_, num_bad_, num_too_long_, notes_);
+  if (num_left > 0 || options_.may_be_empty) return absl::OkStatus();
+  return NoSampleLeft(left_out);
+}
+
+// Names the first of those that are bad.
+absl::Status SampleRules::NoSampleLeft(const LeftOut& left_out) const {
+  std::string text = absl::StrCat("no sample is left in ", options_.source);
+  if (num_too_long_ > 0) {
+    absl::StrAppend(&text, "; ", num_too_long_, " longer than max_length ",
+                    options_.max_length);
+  }
+  if (num_bad_ > 0) {
+    absl::StrAppend(&text, "; ", num_bad_,
+                    " bad: ", NameFirst(notes_, num_bad_));
+  }
+  if (!NamesAll(num_bad_)) absl::StrAppend(&text, " (", kWhereAllAre, ")");
+  const std::string no_data = DescribeLeftOut(left_out);
+  if (!no_data.empty()) absl::StrAppend(&text, "; left out: ", no_data);
+  return absl::FailedPreconditionError(text);
+}
+
+std::string NameFirst(absl::Span<const std::string> notes, int64_t count) {
+  const auto named = notes.subspan(0, kMostNamedSamples);
+  const int64_t more = count - static_cast<int64_t>(named.size());
+  std::string text = absl::StrJoin(named, "; ");
+  if (more > 0) absl::StrAppend(&text, "; and ", more, " more");
+  return text;
 }
 
 std::string DescribeLeftOut(const LeftOut& left_out) {
@@ -82,12 +103,13 @@ std::string DescribeLeftOut(const LeftOut& left_out) {
       "entries of tools or models");
   add(left_out.links, "link that is not followed",
       "links that are not followed");
+  add(left_out.json, "JSON file without records", "JSON files without records");
   return absl::StrJoin(parts, ", ");
 }
 
 void LogIndexed(const DatasetOptions& options, size_t num_files,
-                const LeftOut& left_out, const DatasetSummary& summary,
-                const std::vector<std::string>& notes) {
+                const DatasetSummary& summary) {
+  const LeftOut& left_out = summary.left_out;
   Log(LogLevel::kInfo, "data_indexed",
       {{"source", options.source},
        {"files", num_files},
@@ -95,6 +117,7 @@ void LogIndexed(const DatasetOptions& options, size_t num_files,
        {"own_left_out", left_out.own},
        {"tools_left_out", left_out.tools},
        {"links_left_out", left_out.links},
+       {"json_left_out", left_out.json},
        {"samples", summary.num_samples},
        {"too_long", summary.num_too_long},
        {"bad", summary.num_bad},
@@ -102,9 +125,18 @@ void LogIndexed(const DatasetOptions& options, size_t num_files,
        {"longest", summary.longest},
        {"tokens", summary.total_tokens},
        {"content_key", absl::StrCat(absl::Hex(summary.content_key))}});
-  for (const std::string& note : notes) {
+}
+
+void LogBadSamples(const Dataset& dataset) {
+  const auto logged = dataset.BadSamples().subspan(0, kMostLoggedSamples);
+  for (const std::string& note : logged) {
     Log(LogLevel::kWarning, "data_bad_sample", {{"sample", note}});
   }
+  const int64_t more =
+      dataset.summary().num_bad - static_cast<int64_t>(logged.size());
+  if (more == 0) return;
+  Log(LogLevel::kWarning, "data_bad_samples_not_named",
+      {{"count", more}, {"named_by", "evenstep data inspect --list-bad"}});
 }
 
 }  // namespace evenstep::data

@@ -20,6 +20,7 @@ v1::DataSummary ToProto(const data::DatasetSummary& summary) {
   proto.set_num_own_files(summary.left_out.own);
   proto.set_num_tool_files(summary.left_out.tools);
   proto.set_num_links(summary.left_out.links);
+  proto.set_num_json_files(summary.left_out.json);
   return proto;
 }
 
@@ -44,7 +45,7 @@ absl::StatusOr<data::DatasetSummary> FromProto(const v1::DataSummary& proto) {
        {proto.num_samples(), proto.num_too_long(), proto.num_bad(),
         proto.num_truncated(), proto.longest(), proto.total_tokens(),
         proto.num_hidden_files(), proto.num_own_files(), proto.num_tool_files(),
-        proto.num_links()}) {
+        proto.num_links(), proto.num_json_files()}) {
     if (count < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("data summary with a count of ", count));
@@ -63,6 +64,7 @@ absl::StatusOr<data::DatasetSummary> FromProto(const v1::DataSummary& proto) {
   summary.left_out.own = proto.num_own_files();
   summary.left_out.tools = proto.num_tool_files();
   summary.left_out.links = proto.num_links();
+  summary.left_out.json = proto.num_json_files();
   return summary;
 }
 

@@ -159,7 +159,7 @@ TEST(DataSummaryProtoTest, RoundTripKeepsEveryCount) {
                                         .longest = 5,
                                         .total_tokens = 6,
                                         .content_key = 1ULL << 63,
-                                        .left_out = {7, 8, 9, 10}};
+                                        .left_out = {7, 8, 9, 10, 11}};
   const auto again = FromProto(ToProto(summary));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->num_samples, 1);
@@ -173,6 +173,7 @@ TEST(DataSummaryProtoTest, RoundTripKeepsEveryCount) {
   EXPECT_EQ(again->left_out.own, 8);
   EXPECT_EQ(again->left_out.tools, 9);
   EXPECT_EQ(again->left_out.links, 10);
+  EXPECT_EQ(again->left_out.json, 11);
 }
 
 TEST(DataSummaryProtoTest, CountsBelowZeroAreRefused) {

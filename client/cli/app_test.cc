@@ -298,10 +298,12 @@ TEST(FormatDataTest, WhatIsLeftOutOfEitherSourceIsCounted) {
             "long; 3 skipped as bad; 2 without a loss)");
   data.num_hidden_files = 2;
   data.num_own_files = 1;
+  data.num_json_files = 3;
   EXPECT_THAT(FormatData(data),
               HasSubstr("bad; no data: 2 hidden entries, 1 entry of an "
-                        "earlier run; 5 more for evaluation"));
-  data.num_hidden_files = data.num_own_files = 0;
+                        "earlier run, 3 JSON files without records; 5 more "
+                        "for evaluation"));
+  data.num_hidden_files = data.num_own_files = data.num_json_files = 0;
   data.num_bad = data.evaluation_bad = data.evaluation_untrained = 0;
   data.evaluation_too_long = 0;
   EXPECT_EQ(FormatData(data),

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
-#include "client/cli/bad_samples.h"
 #include "client/cli/job_source.h"
 #include "client/cli/show/data_report.h"
 #include "client/cli/show/index_progress.h"
@@ -24,6 +23,7 @@
 #include "client/convert.h"
 #include "data/latents/latents_dataset.h"
 #include "data/megatron/megatron_writer.h"
+#include "data/sample_rules.h"
 #include "data/source_kind.h"
 #include "data/text/tokenizer.h"
 #include "jobspec/job_spec.h"
@@ -111,6 +111,14 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(Environment& environment,
   return absl::InvalidArgumentError(opened.status().message());
 }
 
+// Those that are shown.
+std::vector<std::string> NamesOfBad(const Dataset& dataset,
+                                    const InspectDataCommand& command) {
+  absl::Span<const std::string> notes = dataset.BadSamples();
+  if (!command.list_bad) notes = notes.subspan(0, data::kMostNamedSamples);
+  return {notes.begin(), notes.end()};
+}
+
 // By opening the data again as a rank of the job would.
 // CANCELLED: interrupted.
 absl::StatusOr<HeldOutReport> MakeHeldOutReport(const jobspec::JobSpec& job,
@@ -165,13 +173,14 @@ absl::Status CheckUnmasked(const Dataset& dataset, int64_t document) {
       "; Megatron's files hold no masks, so train on it as text:"));
 }
 
-absl::Status CheckBad(const Dataset& dataset, const DatasetOptions& options,
+absl::Status CheckBad(const Dataset& dataset,
                       const TokenizeDataCommand& command) {
   const int64_t num_bad = dataset.summary().num_bad;
   if (num_bad == 0 || command.skip_bad) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      Counted(num_bad, "bad sample"), " in ", command.source, ": ",
-      NameBadSamples(options, num_bad), "; --skip-bad leaves them out"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(Counted(num_bad, "bad sample"), " in ", command.source, ": ",
+                   data::NameFirst(dataset.BadSamples(), num_bad),
+                   "; --skip-bad leaves them out"));
 }
 
 absl::StatusOr<Tokenized> Tokenize(Environment& environment,
@@ -182,7 +191,7 @@ absl::StatusOr<Tokenized> Tokenize(Environment& environment,
   options.tokenizer = command.tokenizer;
   EVENSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
                             OpenAll(environment, global, options));
-  EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, options, command));
+  EVENSTEP_RETURN_IF_ERROR(CheckBad(*dataset, command));
   environment.ends_at_once = false;
   EVENSTEP_ASSIGN_OR_RETURN(
       auto writer, data::MegatronWriter::Create(
@@ -224,6 +233,8 @@ void AddInspectDataFlags(CLI::App* app, InspectDataCommand* command) {
                   "wide (1, or the job's)")
       ->check(CLI::Range(1, data::kMaxPatch).description(""))
       ->type_name("N");
+  app->add_flag("--list-bad", command->list_bad,
+                "Name all bad samples, not only the first five");
 }
 
 void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
@@ -244,14 +255,14 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
                      const InspectDataCommand& command) {
   Output output(environment, global);
   environment.ends_at_once = true;
-  const absl::StatusOr<Inspected> inspected = WhatToInspect(command);
+  absl::StatusOr<Inspected> inspected = WhatToInspect(command);
   if (!inspected.ok()) return output.FailHere(inspected.status());
+  inspected->rules.may_be_empty = command.list_bad;
   const auto dataset = OpenAll(environment, global, inspected->rules);
   if (!dataset.ok()) return output.FailHere(dataset.status());
   DataReport report = MakeDataReport(**dataset, inspected->rules);
-  if (report.num_bad > 0) {
-    report.bad_note = NameBadSamples(inspected->rules, report.num_bad);
-  }
+  report.bad_samples = NamesOfBad(**dataset, command);
+  report.is_job = inspected->job.has_value();
   if (inspected->job && inspected->job->evaluation.enabled()) {
     IndexProgressView progress(environment, global.quiet);
     auto held_out = MakeHeldOutReport(*inspected->job, &progress);

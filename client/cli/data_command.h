@@ -23,6 +23,7 @@ struct InspectDataCommand {
   std::string tokenizer;
   int64_t max_length = 0;  // 0: the job file's; none for a source
   int patch = 0;           // of latents; 0: the job file's; 1 for a source
+  bool list_bad = false;   // names all bad samples, not only the first
 };
 
 struct TokenizeDataCommand {

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DataCommandTest : public AppTest {
  protected:
@@ -44,16 +45,42 @@ TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
                       "trained (97.2%)"),
             HasSubstr("median 5, longest 100 tokens: "),
             HasSubstr("documents/c"), HasSubstr("64-127  1        92.6%"),
-            HasSubstr("1 sample (33.3%) is longer than 50 tokens: "
-                      "a job is refused unless it says "
-                      "on_too_long: truncate or skip"),
-            HasSubstr("1 bad sample: a job is refused unless it "
-                      "says on_bad_sample: skip")));
+            HasSubstr("1 sample (33.3%) is longer than 50 tokens; "
+                      "on_too_long: fail (the default of job files) refuses a "
+                      "job, skip (the default of evenstep local) skips them, "
+                      "truncate cuts them"),
+            HasSubstr("1 bad sample; on_bad_sample: fail (the default of job "
+                      "files) refuses a job, skip (the default of evenstep "
+                      "local) skips them\n  empty: empty\n")));
+}
+
+TEST_F(DataCommandTest, InspectNamesTheFirstBadSamplesOrAllOfThem) {
+  for (int i = 0; i < 7; ++i) Write(absl::StrCat("x", i), "");
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), HasSubstr("  empty: empty\n  x0: empty\n  x1: empty\n  "
+                               "x2: empty\n  x3: empty\n  and 3 more; "
+                               "--list-bad names all\n"));
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(Run({"data", "inspect", source(), "--list-bad"}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("8 bad samples"),
+                           HasSubstr("  x6: empty\n"), Not(HasSubstr("more"))));
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["bad"], 8);
+  EXPECT_EQ(Json::parse(out())["bad_samples"].size(), 5u);
+  // They are named where nothing else is there, too.
+  for (const char* name : {"a", "b", "c"}) {
+    std::filesystem::remove(documents_ + "/" + name);
+  }
+  EXPECT_EQ(Run({"data", "inspect", source()}), 5);
+  EXPECT_THAT(err(), HasSubstr("and 3 more (`evenstep data inspect --list-bad` "
+                               "names all)"));
+  EXPECT_EQ(Run({"data", "inspect", source(), "--list-bad"}), 0);
+  EXPECT_THAT(out(), AllOf(HasSubstr("0 samples"), HasSubstr("x6: empty")));
 }
 
 TEST_F(DataCommandTest, InspectCountsWhatIsNoData) {
   EXPECT_EQ(Run({"data", "inspect", source()}), 0);
-  EXPECT_THAT(out(), testing::Not(HasSubstr("left out")));
+  EXPECT_THAT(out(), Not(HasSubstr("left out")));
   Write(".hidden", "x");
   std::filesystem::create_directories(documents_ + "/out");
   Write("out/loss.csv", "step,loss\n");
@@ -103,8 +130,8 @@ TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
   EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
   EXPECT_THAT(out(), AllOf(HasSubstr("2 samples (66.7%) are longer than 4 "
                                      "tokens: cut, by 97 tokens"),
-                           HasSubstr("refused unless it says "
-                                     "on_bad_sample: skip")));
+                           HasSubstr("1 bad sample: the job is refused "
+                                     "unless it says on_bad_sample: skip")));
   EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
   const Json json = Json::parse(out());
   EXPECT_EQ(json["samples"], 3);
@@ -189,7 +216,8 @@ TEST_F(DataCommandTest, InspectCountsMaskedTokensAsNotTrained) {
 TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
   const std::string prefix = folder_ + "/pair";
   EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix}), 5);
-  EXPECT_THAT(err(), HasSubstr("--skip-bad"));
+  EXPECT_THAT(err(), HasSubstr("1 bad sample"));
+  EXPECT_THAT(err(), HasSubstr("empty: empty (--skip-bad leaves them out)"));
   EXPECT_FALSE(std::filesystem::exists(prefix + ".bin.partial"));
   EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix, "--skip-bad"}),
             0);
@@ -230,9 +258,9 @@ TEST_F(DataCommandTest, MasksAreNotLostInMegatronsFiles) {
 
 TEST_F(DataCommandTest, InspectNamesBadSamplesAndLogsNothing) {
   EXPECT_EQ(Run({"data", "inspect", source()}), 0);
-  EXPECT_THAT(out(), HasSubstr("says on_bad_sample: skip\n  empty: empty\n"));
+  EXPECT_THAT(out(), HasSubstr("\n  empty: empty\n"));
   EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
-  EXPECT_EQ(Json::parse(out())["bad_note"], "empty: empty");
+  EXPECT_EQ(Json::parse(out())["bad_samples"][0], "empty: empty");
   testing::internal::CaptureStderr();
   EXPECT_EQ(Run({"data", "inspect", source()}), 0);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

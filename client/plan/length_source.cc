@@ -127,6 +127,10 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
     step.note = absl::StrCat(summary.num_too_long, " documents longer than ",
                              options.max_length, " tokens and ",
                              summary.num_bad, " bad documents are left out");
+    if (summary.num_bad > 0) {
+      absl::StrAppend(&step.note,
+                      " (`evenstep data inspect --list-bad` names them)");
+    }
   }
   return step;
 }

@@ -37,12 +37,13 @@ v1::CoordinatorMessage EndMessage(const v1::AttemptId& id) {
 
 }  // namespace
 
-// How long an attempt waits for a lost node. A job that ends does not: nothing of
-// it starts again, and a node that comes back with the attempt gets no new work
-// before it has ended it. A job that is queued again waits as long as the node's
-// trainers may live: until its agent finds the connection dead, its reconnect
-// budget is spent and it has killed them. Trainers whose agent does not run end
-// themselves in that time, but for a heartbeat, which is less than the lease.
+// How long an attempt waits for a lost node. A job that ends does not: nothing
+// of it starts again, and a node that comes back with the attempt gets no new
+// work before it has ended it. A job that is queued again waits as long as the
+// node's trainers may live: until its agent finds the connection dead, its
+// reconnect budget is spent and it has killed them. Trainers whose agent does
+// not run end themselves in that time, but for a heartbeat, which is less than
+// the lease.
 absl::Duration AttemptSupervisor::GoneAfter(const Live& live) const {
   const JobRecord& record = *parts_.book.Find(live.attempt.id().job_id());
   if (IsFinal(record.status.after_stopping)) return absl::ZeroDuration();
@@ -206,7 +207,8 @@ std::string AttemptSupervisor::DescribeWait(const std::string& job_id) const {
     if (parts_.nodes.IsConnected(node)) continue;
     const auto lost = live.lost_at.find(node);
     if (lost == live.lost_at.end()) {
-      waits.push_back(absl::StrCat("node ", node, ", which has lost its stream"));
+      waits.push_back(
+          absl::StrCat("node ", node, ", which has lost its stream"));
       continue;
     }
     const absl::Duration left = lost->second + GoneAfter(live) - Now();

@@ -48,7 +48,8 @@ struct SupervisorTimes {
   // How long a node may be silent without a stream, and how much longer with an
   // open one. gRPC closes the stream of a host that does not answer.
   absl::Duration lease = absl::Seconds(5);
-  absl::Duration stream_grace = rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout;
+  absl::Duration stream_grace =
+      rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout;
   absl::Duration reconnect_budget = absl::Minutes(10);
   // A consequence waits so long for its cause.
   absl::Duration cause_grace = absl::Milliseconds(500);

@@ -3,10 +3,10 @@
 
 // The nodes that have said hello: their streams, slots and leases. Any message
 // renews a lease. A node whose stream broke is lost one lease later, so a quick
-// reconnect loses nothing. A node that is silent on an open stream has more time:
-// its host answers, and its agent may only lack CPU time. A name belongs to the
-// agents of one work folder until their node is lost. Single owner: the event
-// loop's thread.
+// reconnect loses nothing. A node that is silent on an open stream has more
+// time: its host answers, and its agent may only lack CPU time. A name belongs
+// to the agents of one work folder until their node is lost. Single owner: the
+// event loop's thread.
 
 #include <map>
 #include <memory>
@@ -43,8 +43,8 @@ struct Node {
   // Attempts that its agent runs and that are over here. Their processes may
   // live, so the node gets no new work before the agent confirms the end.
   std::set<std::pair<std::string, int64_t>> leftovers;  // job, attempt
-  bool leaving = false;             // its agent is stopping: gets no new work
-  int num_refused = 0;              // messages of this stream
+  bool leaving = false;  // its agent is stopping: gets no new work
+  int num_refused = 0;   // messages of this stream
 };
 
 // What tells a restarted agent from another one of the same name.

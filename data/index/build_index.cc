@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "data/sample_rules.h"
 
@@ -11,7 +12,7 @@ namespace evenstep::data {
 namespace {
 
 // Of what the keys are made; an index of another is made again.
-constexpr int64_t kKeyVersion = 3;
+constexpr int64_t kKeyVersion = 4;
 // Progress is reported after so many bytes.
 constexpr int64_t kReportBytes = int64_t{1} << 20;
 
@@ -21,7 +22,7 @@ uint64_t ListingKey(const FileList& list, uint64_t tokenizer_key) {
   Fnv1a64 hash;
   hash.AddInt(kKeyVersion);
   hash.AddInt(static_cast<int64_t>(tokenizer_key));
-  hash.AddString(list.root);
+  hash.AddInt(list.is_one_file ? 1 : 0);
   for (const ListedFile& file : list.files) {
     hash.AddString(file.name);
     hash.AddInt(file.bytes);
@@ -57,6 +58,7 @@ void IndexBuilder::Work(int64_t bytes) {
 
 void IndexBuilder::Report() {
   unreported_bytes_ = 0;
+  ++progress_.num_reports;
   if (report_ && !stopped()) stopped_ = report_(progress_);
 }
 
@@ -99,18 +101,17 @@ void IndexBuilder::AddDocument(const std::string& name,
 void IndexBuilder::AddBad(const std::string& name, absl::string_view reason) {
   ++content_.header.num_bad;
   content_hash_.AddString("bad");
-  if (bad_.size() < kMostNamedSamples) {
-    bad_.push_back(absl::StrCat(name, ": ", reason));
-  }
+  if (content_.notes.size() > kMostNoteBytes) return;
+  const std::string note = absl::StrCat(name, ": ", reason);
+  // A note is a line, whatever a file is called.
+  absl::StrAppend(&content_.notes, absl::StrReplaceAll(note, {{"\n", "\\n"}}),
+                  "\n");
 }
 
 absl::StatusOr<std::string> IndexBuilder::Finish(uint64_t listing_key) && {
   EVENSTEP_RETURN_IF_ERROR(stopped_);
   content_.header.listing_key = listing_key;
   content_.header.content_key = content_hash_.value();
-  for (const std::string& note : bad_) {
-    absl::StrAppend(&content_.notes, note, "\n");
-  }
   return SerializeIndex(std::move(content_));
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +20,8 @@
 namespace evenstep::data {
 
 // Names what an index depends on: files with sizes and times, and the tokenizer
-// (Tokenizer::key).
+// (Tokenizer::key). Not the folder's path: a folder may be moved, or be mounted
+// elsewhere.
 uint64_t ListingKey(const FileList& list, uint64_t tokenizer_key);
 
 class IndexBuilder {
@@ -47,7 +47,10 @@ class IndexBuilder {
   // `details_end`. An empty one is bad.
   void AddDocument(const std::string& name, const IndexedDocument& row,
                    absl::Span<const int64_t> details = {});
+  // Named up to kMostNoteBytes.
   void AddBad(const std::string& name, absl::string_view reason);
+  // The newest file is left out: JSON without records.
+  void LeaveOutJson() { ++content_.header.num_json; }
   // Where `text` is found in LengthIndex::names().
   int64_t AddName(absl::string_view text);
   // Bytes that the content key depends on beside the documents.
@@ -66,7 +69,6 @@ class IndexBuilder {
   absl::Status stopped_;
   IndexContent content_;
   Fnv1a64 content_hash_;
-  std::vector<std::string> bad_;  // the first ones
 };
 
 }  // namespace evenstep::data

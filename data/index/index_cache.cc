@@ -30,17 +30,48 @@ constexpr absl::Duration kWaitInterval = absl::Milliseconds(50);
 
 using Scan = std::function<absl::Status(IndexBuilder&)>;
 
-// One file per source and tokenizer.
-std::string CacheFileName(const FileList& list, const DatasetOptions& options) {
-  std::error_code ignored;
-  const std::filesystem::path root =
-      std::filesystem::absolute(list.root, ignored).lexically_normal();
+// The same however it is written. Empty: none.
+std::string CanonicalPath(const std::string& path) {
+  if (path.empty()) return "";
+  std::error_code error;
+  const std::filesystem::path canonical =
+      std::filesystem::canonical(path, error);
+  if (!error) return canonical.string();
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+// One file per source and tokenizer. `folder` is the data's, and empty where
+// the index is beside the data.
+std::string IndexFileName(absl::string_view folder, const FileList& list,
+                          const DatasetOptions& options) {
   Fnv1a64 hash;
-  hash.AddString(root.string());
-  hash.AddString(options.source);
-  hash.AddString(options.tokenizer);
+  hash.AddString(folder);
+  hash.AddString(options.source.substr(0, options.source.find(':')));
+  hash.AddString(list.pattern);
+  hash.AddString(CanonicalPath(options.tokenizer));
   return absl::StrCat(kIndexFilePrefix,
                       absl::Hex(hash.value(), absl::kZeroPad16), ".bin");
+}
+
+// Files of the user's own that no version reads any more.
+void RemoveEarlierIndexes(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path().string();
+    struct stat info;
+    if (absl::StartsWith(entry->path().filename().string(), kIndexFilePrefix) &&
+        lstat(path.c_str(), &info) == 0 && info.st_uid == geteuid() &&
+        IsEarlierIndex(path)) {
+      unlink(path.c_str());
+    }
+  }
+}
+
+int64_t TotalBytes(const FileList& list) {
+  int64_t bytes = 0;
+  for (const ListedFile& file : list.files) bytes += file.bytes;
+  return bytes;
 }
 
 std::string HomeCacheFolder() {
@@ -55,7 +86,14 @@ std::string HomeCacheFolder() {
   return "";
 }
 
-// An index is looked for, and made, under one name in several folders.
+// A place for an index.
+struct IndexPlace {
+  std::string folder;
+  std::string name;
+  std::string path() const { return absl::StrCat(folder, "/", name); }
+};
+
+// An index is looked for, and made, in several places.
 class Cache {
  public:
   Cache(const FileList& list, const DatasetOptions& options,
@@ -63,33 +101,33 @@ class Cache {
       : options_(options),
         tokenizer_key_(tokenizer_key),
         listing_key_(ListingKey(list, tokenizer_key)),
-        name_(CacheFileName(list, options)) {
-    const std::string home = HomeCacheFolder();
+        total_bytes_(TotalBytes(list)) {
+    const std::string elsewhere =
+        IndexFileName(CanonicalPath(list.root), list, options);
     if (!options.cache_dir.empty()) {
-      sources_ = targets_ = {options.cache_dir};
+      sources_ = targets_ = {{options.cache_dir, elsewhere}};
       return;
     }
-    sources_ = {list.root};
-    if (MayKeepIndexIn(list.root)) targets_.push_back(list.root);
+    sources_ = {{list.root, IndexFileName("", list, options)}};
+    if (MayKeepIndexIn(list.root)) targets_ = sources_;
+    const std::string home = HomeCacheFolder();
     if (home.empty()) return;
-    sources_.push_back(home);
-    targets_.push_back(home);
+    sources_.push_back({home, elsewhere});
+    targets_.push_back({home, elsewhere});
   }
 
   absl::StatusOr<LengthIndex> LoadOrBuild(const Scan& scan) const {
     std::optional<LengthIndex> found = Load(LogLevel::kWarning);
     if (found.has_value()) return *std::move(found);
-    const std::string folder = FolderForLock();
-    if (folder.empty()) return Build(scan);
-    const std::string lock_path = absl::StrCat(folder, "/", name_, ".lock");
+    const std::string lock_path = PathForLock();
+    if (lock_path.empty()) return Build(scan, nullptr);
     while (true) {
-      const std::optional<IndexLock> lock = IndexLock::Try(lock_path);
+      IndexProgress waiting = {0, total_bytes_, /*waiting=*/true};
+      const std::optional<IndexLock> lock = IndexLock::Try(lock_path, &waiting);
       // It may just have been made.
       found = Load(LogLevel::kDebug);
       if (found.has_value()) return *std::move(found);
-      if (lock.has_value()) return Build(scan);
-      IndexProgress waiting;
-      waiting.waiting = true;
+      if (lock.has_value()) return Build(scan, &*lock);
       if (options_.progress) {
         EVENSTEP_RETURN_IF_ERROR(options_.progress(waiting));
       }
@@ -100,9 +138,8 @@ class Cache {
  private:
   // Says at `level` what is there and cannot be used.
   std::optional<LengthIndex> Load(LogLevel level) const {
-    for (const std::string& folder : sources_) {
-      std::optional<LengthIndex> index =
-          LoadFile(absl::StrCat(folder, "/", name_), level);
+    for (const IndexPlace& place : sources_) {
+      std::optional<LengthIndex> index = LoadFile(place.path(), level);
       if (index.has_value()) return index;
     }
     return std::nullopt;
@@ -123,19 +160,24 @@ class Cache {
     return *std::move(index);
   }
 
-  // The first that can be written; empty: none.
-  std::string FolderForLock() const {
-    for (const std::string& folder : targets_) {
-      if (MakeFolders(folder).ok() &&
-          faccessat(AT_FDCWD, folder.c_str(), W_OK, AT_EACCESS) == 0) {
-        return folder;
+  // In the first place that can be written; empty: none.
+  std::string PathForLock() const {
+    for (const IndexPlace& place : targets_) {
+      if (MakeFolders(place.folder).ok() &&
+          faccessat(AT_FDCWD, place.folder.c_str(), W_OK, AT_EACCESS) == 0) {
+        return absl::StrCat(place.path(), ".lock");
       }
     }
     return "";
   }
 
-  absl::StatusOr<LengthIndex> Build(const Scan& scan) const {
-    IndexBuilder builder(tokenizer_key_, options_.progress);
+  // `lock` may be null.
+  absl::StatusOr<LengthIndex> Build(const Scan& scan,
+                                    const IndexLock* lock) const {
+    IndexBuilder builder(tokenizer_key_, [&](const IndexProgress& progress) {
+      if (lock != nullptr) lock->Tell(progress);
+      return options_.progress ? options_.progress(progress) : absl::OkStatus();
+    });
     EVENSTEP_RETURN_IF_ERROR(scan(builder));
     EVENSTEP_ASSIGN_OR_RETURN(std::string bytes,
                               std::move(builder).Finish(listing_key_));
@@ -145,12 +187,10 @@ class Cache {
 
   void Store(const std::string& bytes) const {
     absl::Status status = absl::NotFoundError("no folder for it");
-    for (const std::string& folder : targets_) {
-      status = MakeFolders(folder);
-      if (status.ok()) {
-        status = WriteFileAtomically(absl::StrCat(folder, "/", name_), bytes);
-      }
-      if (status.ok()) return;
+    for (const IndexPlace& place : targets_) {
+      status = MakeFolders(place.folder);
+      if (status.ok()) status = WriteFileAtomically(place.path(), bytes);
+      if (status.ok()) return RemoveEarlierIndexes(place.folder);
     }
     Log(LogLevel::kWarning, "length_index_not_cached", {{"reason", status}});
   }
@@ -158,9 +198,9 @@ class Cache {
   const DatasetOptions& options_;
   const uint64_t tokenizer_key_;
   const uint64_t listing_key_;
-  const std::string name_;
-  std::vector<std::string> sources_;  // where it may be, best first
-  std::vector<std::string> targets_;  // where it may be written
+  const int64_t total_bytes_;
+  std::vector<IndexPlace> sources_;  // where it may be, best first
+  std::vector<IndexPlace> targets_;  // where it may be written
 };
 
 }  // namespace
@@ -187,11 +227,10 @@ absl::StatusOr<Selection> OpenSelection(const FileList& list,
                                         const Selection::Source& source) {
   EVENSTEP_ASSIGN_OR_RETURN(
       LengthIndex index, Cache(list, options, tokenizer_key).LoadOrBuild(scan));
-  EVENSTEP_ASSIGN_OR_RETURN(Selection selection,
-                            Selection::Make(std::move(index), options, source));
-  selection.SetLeftOut(list.left_out);
-  LogIndexed(options, list.files.size(), list.left_out, selection.summary(),
-             selection.notes());
+  EVENSTEP_ASSIGN_OR_RETURN(
+      Selection selection,
+      Selection::Make(std::move(index), options, source, list.left_out));
+  LogIndexed(options, list.files.size(), selection.summary());
   return selection;
 }
 

@@ -3,8 +3,14 @@
 
 // Keeps length indexes on disk between runs, so that documents are read and
 // tokenized once. An index that is damaged, of another version, or of other
-// files or another tokenizer is never used: it is made again. There is one per
-// source and tokenizer, whatever a job's rules are.
+// files or another tokenizer is never used: it is made again, in its place.
+// There is one per source and tokenizer, whatever a job's rules are and however
+// the path is written: by links, from another folder, with `..`. Where one is
+// kept beside the data its name does not depend on the folder's path either, so
+// a folder that is moved or mounted elsewhere keeps it.
+//
+// Whoever stores an index removes those of earlier versions beside it: nothing
+// reads them again.
 //
 // An index is kept in options.cache_dir. If that is empty, it is kept in the
 // data's folder, but only where that folder is the user's own (the effective
@@ -14,7 +20,8 @@
 // whoever wrote it.
 //
 // Processes that need the same index at once take turns (a lock file, while one
-// of them indexes): one makes it, the others use it. Where locks do not work,
+// of them indexes): one makes it, the others use it, and report its progress
+// while they wait. Where locks do not work,
 // each makes its own. An index file is whole or absent. Stateless.
 
 #include <cstdint>

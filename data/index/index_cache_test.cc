@@ -108,6 +108,142 @@ TEST_F(IndexCacheTest, WaitingEndsWhenItIsStopped) {
   EXPECT_EQ(Open(AddOne).status(), absl::CancelledError("enough"));
 }
 
+TEST_F(IndexCacheTest, ThoseWhoWaitSeeHowFarTheOtherIs) {
+  constexpr int64_t kMib = int64_t{1} << 20;
+  std::atomic<bool> indexes = false;
+  std::atomic<bool> seen = false;
+  std::atomic<int> num_looks = 0;
+  options_.progress = [&](const IndexProgress& progress) {
+    if (!progress.waiting) return absl::OkStatus();
+    ++num_looks;
+    EXPECT_GT(progress.bytes_total, 0);
+    if (progress.bytes_done == kMib && progress.bytes_total == 4 * kMib &&
+        progress.num_reports == 2) {
+      seen = true;
+    }
+    return absl::OkStatus();
+  };
+  std::thread other([&] {
+    const auto opened = Open([&](IndexBuilder& builder) {
+      builder.SetTotalBytes(4 * kMib);
+      builder.Advance(kMib);
+      indexes = true;
+      while (!seen && num_looks < 50) std::this_thread::yield();
+      return AddOne(builder);
+    });
+    EXPECT_TRUE(opened.ok()) << opened.status();
+  });
+  while (!indexes) std::this_thread::yield();
+  EXPECT_TRUE(
+      Open([](IndexBuilder&) { return absl::InternalError("again"); }).ok());
+  other.join();
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(IndexCacheTest, WhatAKilledHolderToldIsForgotten) {
+  const std::string path = cache_.path() + "/lock";
+  std::ofstream(path) << std::string(24, '\1');
+  const auto held = IndexLock::Try(path);
+  ASSERT_TRUE(held.has_value());
+  IndexProgress told = {1, 2, true, 3};
+  EXPECT_FALSE(IndexLock::Try(path, &told).has_value());
+  EXPECT_EQ(told.bytes_total, 0);
+  held->Tell({5, 6, false, 7});
+  EXPECT_FALSE(IndexLock::Try(path, &told).has_value());
+  EXPECT_EQ(told.bytes_done, 5);
+  EXPECT_EQ(told.num_reports, 7);
+  // No numbers that a message could not carry.
+  held->Tell({7, 6, false, 8});
+  EXPECT_FALSE(IndexLock::Try(path, &told).has_value());
+  EXPECT_EQ(told.num_reports, 7);
+}
+
+class IndexNameTest : public IndexCacheTest {
+ protected:
+  IndexNameTest() {
+    options_.cache_dir.clear();
+    std::filesystem::create_directories(data());
+    std::ofstream(data() + "/a") << "abc";
+  }
+
+  std::string data() const { return folder_.path() + "/data"; }
+  // How many times the data was read to open it.
+  int Open(const std::string& path, absl::string_view kind = "text:") {
+    const auto listed = ListFiles(path);
+    EXPECT_TRUE(listed.ok()) << listed.status();
+    options_.source = absl::StrCat(kind, path);
+    list_ = *listed;
+    int num_scans = 0;
+    const auto opened = IndexCacheTest::Open([&](IndexBuilder& builder) {
+      ++num_scans;
+      return AddOne(builder);
+    });
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return num_scans;
+  }
+  static std::vector<std::string> IndexesIn(const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name[0] == '.') names.push_back(name);
+    }
+    return names;
+  }
+};
+
+TEST_F(IndexNameTest, AFolderHasOneIndexHoweverItsPathIsWritten) {
+  std::filesystem::create_directory_symlink(data(), folder_.path() + "/link");
+  const auto before = std::filesystem::current_path();
+  EXPECT_EQ(Open(data()), 1);
+  EXPECT_EQ(Open(data() + "/"), 0);
+  EXPECT_EQ(Open(data() + "/../data/."), 0);
+  EXPECT_EQ(Open(folder_.path() + "/link"), 0);
+  std::filesystem::current_path(data());
+  EXPECT_EQ(Open("."), 0);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(IndexesIn(data()).size(), 1u);
+  // The folder has another name elsewhere.
+  std::filesystem::rename(data(), folder_.path() + "/moved");
+  EXPECT_EQ(Open(folder_.path() + "/moved"), 0);
+}
+
+TEST_F(IndexNameTest, OtherSourcesOfAFolderHaveIndexesOfTheirOwn) {
+  EXPECT_EQ(Open(data()), 1);
+  EXPECT_EQ(Open(data() + "/a"), 1);
+  EXPECT_EQ(Open(data() + "/*"), 1);
+  EXPECT_EQ(Open(data(), "latents:"), 1);
+  EXPECT_EQ(IndexesIn(data()).size(), 4u);
+}
+
+TEST_F(IndexNameTest, AFolderForAllIndexesKeepsThoseOfFoldersApart) {
+  options_.cache_dir = cache_.path();
+  std::filesystem::copy(data(), folder_.path() + "/copy");
+  EXPECT_EQ(Open(data()), 1);
+  EXPECT_EQ(Open(folder_.path() + "/copy"), 1);
+  EXPECT_EQ(Open(data() + "/../data"), 0);
+  EXPECT_EQ(IndexesIn(cache_.path()).size(), 2u);
+}
+
+TEST_F(IndexNameTest, DataThatChangedReplacesItsIndex) {
+  EXPECT_EQ(Open(data()), 1);
+  std::ofstream(data() + "/b") << "abcd";
+  EXPECT_EQ(Open(data()), 1);
+  EXPECT_EQ(IndexesIn(data()).size(), 1u);
+}
+
+TEST_F(IndexNameTest, IndexesOfEarlierVersionsAreRemovedAndNothingElse) {
+  const std::string prefix = absl::StrCat(data(), "/", kIndexFilePrefix);
+  std::ofstream(prefix + "0123456789abcdef.bin") << "EVNIDX03";
+  std::ofstream(prefix + "1123456789abcdef.bin") << "EVNIDX99";
+  std::ofstream(prefix + "2123456789abcdef.bin") << "mine";
+  std::ofstream(data() + "/.other") << "EVNIDX03";
+  EXPECT_EQ(Open(data()), 1);
+  EXPECT_FALSE(std::filesystem::exists(prefix + "0123456789abcdef.bin"));
+  EXPECT_TRUE(std::filesystem::exists(prefix + "1123456789abcdef.bin"));
+  EXPECT_TRUE(std::filesystem::exists(prefix + "2123456789abcdef.bin"));
+  EXPECT_TRUE(std::filesystem::exists(data() + "/.other"));
+}
+
 TEST_F(IndexCacheTest, AFailedScanLeavesNothingBehind) {
   const auto opened =
       Open([](IndexBuilder&) { return absl::DataLossError("broken"); });

@@ -20,12 +20,14 @@ namespace evenstep::data {
 namespace {
 
 static_assert(sizeof(IndexedDocument) == 72 && sizeof(IndexedFile) == 40 &&
-                  sizeof(IndexHeader) == 88,
+                  sizeof(IndexHeader) == 96,
               "rows have no holes");
 
 // Bounds that keep the arithmetic on sizes within 63 bits.
 constexpr int64_t kMaxRows = int64_t{1} << 40;
 constexpr int64_t kMaxOffset = int64_t{1} << 60;
+
+constexpr size_t kVersionAt = 6;  // in the magic bytes
 
 uint64_t Checksum(absl::string_view bytes) {
   constexpr size_t kFrom = offsetof(IndexHeader, checksum);
@@ -50,7 +52,6 @@ bool IsCount(int64_t value) { return value >= 0 && value <= kMaxRows; }
 absl::Status CheckSizes(const IndexHeader& header, size_t bytes) {
   if (std::memcmp(header.magic, IndexHeader().magic, sizeof(header.magic)) !=
       0) {
-    constexpr size_t kVersionAt = 6;
     return std::memcmp(header.magic, IndexHeader().magic, kVersionAt) == 0
                ? absl::FailedPreconditionError(
                      "length index is of another version")
@@ -58,7 +59,8 @@ absl::Status CheckSizes(const IndexHeader& header, size_t bytes) {
   }
   if (!IsCount(header.num_documents) || !IsCount(header.num_files) ||
       !IsCount(header.num_details) || !IsCount(header.names_bytes) ||
-      !IsCount(header.notes_bytes) || !IsCount(header.num_bad)) {
+      !IsCount(header.notes_bytes) || !IsCount(header.num_bad) ||
+      !IsCount(header.num_json)) {
     return Unsound("a count is out of range");
   }
   const size_t expected = sizeof(IndexHeader) +
@@ -108,6 +110,20 @@ std::string SerializeIndex(IndexContent content) {
   header.checksum = Checksum(bytes);
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
+}
+
+bool IsEarlierIndex(const std::string& path) {
+  const UniqueFd fd(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat info;
+  if (!fd.valid() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return false;
+  }
+  const IndexHeader header;
+  const std::string ours(header.magic, sizeof(header.magic));
+  const auto magic = ReadRange(fd.get(), path, 0, sizeof(header.magic));
+  return magic.ok() && *magic < ours &&
+         magic->compare(0, kVersionAt, ours, 0, kVersionAt) == 0;
 }
 
 absl::StatusOr<LengthIndex> LengthIndex::FromBytes(std::string bytes) {

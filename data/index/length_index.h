@@ -7,7 +7,7 @@
 // without reading it (data/index/selection.h). Written by build_index.h, kept
 // by index_cache.h. Immutable once opened, so safe to share between threads.
 //
-// Bytes, version 3, all integers little-endian and 8 bytes unless said
+// Bytes, version 4, all integers little-endian and 8 bytes unless said
 // otherwise: IndexHeader, then num_documents IndexedDocument rows, then
 // num_files IndexedFile rows, then num_details int64 details, then the names
 // (of files, and of clips) one after the other, then notes on bad documents,
@@ -66,7 +66,7 @@ struct IndexedFile {
 };
 
 struct IndexHeader {
-  char magic[8] = {'E', 'V', 'N', 'I', 'D', 'X', '0', '3'};
+  char magic[8] = {'E', 'V', 'N', 'I', 'D', 'X', '0', '4'};
   uint64_t listing_key = 0;  // of the files and the tokenizer it was made from
   uint64_t content_key = 0;  // of what they hold
   int64_t num_documents = 0;
@@ -75,7 +75,8 @@ struct IndexHeader {
   int64_t names_bytes = 0;
   int64_t notes_bytes = 0;
   int64_t num_bad = 0;
-  int64_t variant = 0;  // of Megatron's files: MegatronType
+  int64_t variant = 0;   // of Megatron's files: MegatronType
+  int64_t num_json = 0;  // of text: LeftOut::json
   uint64_t checksum = 0;
 };
 
@@ -89,6 +90,9 @@ struct IndexContent {
   std::string notes;
 };
 std::string SerializeIndex(IndexContent content);
+
+// Whether `path` is an index of an earlier version, which is never read again.
+bool IsEarlierIndex(const std::string& path);
 
 // How many of the first `length` tokens are in `runs`, pairs of begin and end.
 int64_t TokensInRuns(absl::Span<const int64_t> runs, int64_t length);

@@ -28,6 +28,7 @@ IndexContent Content() {
   content.header.content_key = 12;
   content.header.num_bad = 2;
   content.header.variant = 8;
+  content.header.num_json = 9;
   content.files = {{0, 5, 100, 7, 0}, {5, 7, 50, 8, 9}};
   content.names = "a.txtb.jsonl";
   content.documents.resize(3);
@@ -61,6 +62,7 @@ TEST(LengthIndexTest, RowsCountsAndNamesReadBack) {
   EXPECT_EQ(index->header().content_key, 12u);
   EXPECT_EQ(index->header().num_bad, 2);
   EXPECT_EQ(index->header().variant, 8);
+  EXPECT_EQ(index->header().num_json, 9);
   EXPECT_EQ(index->num_documents(), 3);
   EXPECT_EQ(index->document(1).largest_token, 300);
   EXPECT_EQ(index->document(2).offset, 21);
@@ -170,6 +172,7 @@ TEST(LengthIndexTest, RowsOutOfRangeAreRefusedThoughTheChecksumFits) {
       [](IndexContent& c) { c.documents[2].details_end = 5; },
       [](IndexContent& c) { c.documents[0].details_end = 5; },
       [](IndexContent& c) { c.header.num_bad = -1; },
+      [](IndexContent& c) { c.header.num_json = -1; },
       [](IndexContent& c) { c.files[1].name_bytes = 8; },
       [](IndexContent& c) { c.files[1].name_offset = 13; },
       [](IndexContent& c) { c.files[1].name_offset = -1; },

@@ -25,21 +25,16 @@ uint64_t ContentKey(const LengthIndex& index, const DatasetOptions& options) {
   return hash.value();
 }
 
-// What was bad before any job's rules.
-SampleRules RulesOf(const LengthIndex& index, const DatasetOptions& options) {
-  return SampleRules(options, index.header().num_bad,
-                     absl::StrSplit(index.notes(), '\n', absl::SkipEmpty()));
-}
-
 }  // namespace
 
 absl::StatusOr<Selection> Selection::Make(LengthIndex index,
                                           const DatasetOptions& options,
-                                          const Source& source) {
+                                          const Source& source,
+                                          const LeftOut& listed) {
   Selection selection(std::move(index), options.max_length);
   const LengthIndex& documents = selection.index_;
   if (source.check) EVENSTEP_RETURN_IF_ERROR(source.check(documents));
-  SampleRules rules = RulesOf(documents, options);
+  SampleRules rules(options);
   DatasetSummary& summary = selection.summary_;
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < documents.num_documents(); ++row) {
@@ -60,12 +55,17 @@ absl::StatusOr<Selection> Selection::Make(LengthIndex index,
     summary.largest_token = std::max<int64_t>(
         summary.largest_token, documents.document(row).largest_token);
   }
+  rules.AddBadForAll(
+      documents.header().num_bad,
+      absl::StrSplit(documents.notes(), '\n', absl::SkipEmpty()));
   summary.num_samples = static_cast<int64_t>(rows.size());
   summary.num_bad = rules.num_bad();
   summary.num_too_long = rules.num_too_long();
+  summary.left_out = listed;
+  summary.left_out.json = documents.header().num_json;
   summary.num_truncated = rules.num_truncated();
   summary.content_key = ContentKey(documents, options);
-  EVENSTEP_RETURN_IF_ERROR(rules.Check(summary.num_samples));
+  EVENSTEP_RETURN_IF_ERROR(rules.Check(summary.num_samples, summary.left_out));
   if (summary.num_samples < documents.num_documents()) {
     selection.rows_ = std::move(rows);
   }

@@ -38,14 +38,13 @@ class Selection {
     std::function<JudgedDocument(const LengthIndex&, int64_t row)> judge;
   };
 
+  // `listed` is what the listing left out, which no index has.
   // FAILED_PRECONDITION: a sample breaks a rule whose setting is `fail`, with
   // the first names; or none is left.
   static absl::StatusOr<Selection> Make(LengthIndex index,
                                         const DatasetOptions& options,
-                                        const Source& source);
-
-  // What the listing left out, which no index has.
-  void SetLeftOut(const LeftOut& left_out) { summary_.left_out = left_out; }
+                                        const Source& source,
+                                        const LeftOut& listed = {});
 
   const LengthIndex& index() const { return index_; }
   const DatasetSummary& summary() const { return summary_; }
@@ -64,7 +63,7 @@ class Selection {
   int64_t TrainedTokens(int64_t sample) const {
     return index_.TrainedTokens(row(sample), Length(sample));
   }
-  // "NAME: reason" of the first bad samples.
+  // Dataset::BadSamples.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -71,6 +71,9 @@ class LatentsDataset : public Dataset {
   int64_t TrainedTokens(int64_t document) const override {
     return Length(document);
   }
+  absl::Span<const std::string> BadSamples() const override {
+    return selection_.notes();
+  }
   int64_t Vocab() const override { return 0; }  // no tokens
   ClipShape Shape(int64_t document) const override {
     return Truncated(InPatches(Clip(document), patch_), max_length_);

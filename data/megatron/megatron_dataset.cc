@@ -148,6 +148,9 @@ class MegatronDataset : public Dataset {
   std::string Name(int64_t document) const override {
     return NameOf(selection_.document(document).number, path_);
   }
+  absl::Span<const std::string> BadSamples() const override {
+    return selection_.notes();
+  }
   int64_t Vocab() const override { return 0; }
 
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {

@@ -83,6 +83,7 @@ class Walker {
   Walker(std::string root, std::vector<std::string> parts)
       : parts_(std::move(parts)) {
     list_.root = std::move(root);
+    list_.pattern = absl::StrJoin(parts_, "/");
   }
 
   FileList Walk() {
@@ -140,7 +141,8 @@ class Walker {
     for (const size_t state : states) {
       if (state == parts_.size()) continue;
       const std::string& part = parts_[state];
-      if (part == name || (name[0] == '.' && part[0] == '.')) {
+      if (part == name || (name[0] == '.' && part[0] == '.') ||
+          (IsBackupName(name) && IsBackupName(part))) {
         naming.push_back(state);
       }
     }
@@ -301,6 +303,8 @@ FileList ListOneFile(const std::string& path, const struct stat& info) {
   FileList list;
   list.root = absl::StrJoin(parts.begin(), parts.end() - 1, "/");
   if (list.root.empty()) list.root = RootOrHere(parts.size() > 1);
+  list.pattern = parts.back();
+  list.is_one_file = true;
   list.files.push_back(Describe(parts.back(), AT_FDCWD, path.c_str(), info));
   return list;
 }

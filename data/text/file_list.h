@@ -8,8 +8,9 @@
 // PATH is a folder (everything below it), a pattern (glob.h; `**` for any
 // number of folders), or one file. Below PATH these are left out, and counted:
 // hidden entries, results of earlier runs, what tools keep (folder_rules.h). A
-// pattern takes those that one of its parts names: `.*` hidden ones,
-// `node_modules` that folder. PATH itself is taken whatever it is called.
+// pattern takes those that one of its parts names: `.*` hidden ones, `*.bak`
+// such backups, `node_modules` that folder. PATH itself is taken whatever it is
+// called.
 //
 // A link below PATH is read under its own name where it leads to a regular file
 // below PATH, or to the `blobs` of the Hugging Face cache that PATH is a
@@ -42,7 +43,10 @@ struct ListedFile {
 };
 
 struct FileList {
-  std::string root;               // folder
+  std::string root;  // folder
+  // What is meant below it: a pattern, or one name.
+  std::string pattern;
+  bool is_one_file = false;       // PATH is a file, which is always taken
   std::vector<ListedFile> files;  // ascending by the bytes of their names
   LeftOut left_out;
 };

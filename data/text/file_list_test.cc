@@ -118,6 +118,31 @@ TEST_F(FileListTest, WhatToolsKeepIsLeftOutAndCounted) {
   EXPECT_THAT(Names("venv"), ElementsAre("lib/c.txt", "pyvenv.cfg"));
 }
 
+TEST_F(FileListTest, BackupsOfEditorsAreLeftOutAndCounted) {
+  for (const char* name : {"note", "note~", "note.bak", "NOTE.BAK", "#note#",
+                           "d/note.swp", "d/b.swo", "a#b", "#", "~a"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("#", "a#b", "note", "~a"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 6);
+  EXPECT_THAT(Names("*.bak"), ElementsAre("note.bak"));
+  EXPECT_THAT(Names("n*"), ElementsAre("note"));
+  EXPECT_THAT(Names("*~"), ElementsAre("note~"));
+  EXPECT_THAT(Names("note~"), ElementsAre("note~"));
+}
+
+TEST_F(FileListTest, WhatDescribesADataSetIsNoPartOfIt) {
+  for (const char* name :
+       {"hub/README.md", "hub/dataset_infos.json", "hub/train.jsonl",
+        "saved/dataset_info.json", "saved/state.json", "mine/state.json",
+        "saved_all/dataset_dict.json"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("hub/README.md", "hub/train.jsonl",
+                                     "mine/state.json"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 4);
+}
+
 TEST_F(FileListTest, PatternsMatchNamesAndFolders) {
   for (const char* name : {"a.h", "a.c", "d/b.h", "d/e/c.h", "d/e/c.hh"}) {
     Write(name);

@@ -20,6 +20,10 @@ constexpr absl::string_view kModelNames[] = {
     "merges.txt",           "preprocessor_config.json",
     "processor_config.json"};
 
+// What describes a data set of the Hugging Face hub, and holds none of it.
+constexpr absl::string_view kDataSetNames[] = {
+    "dataset_info.json", "dataset_infos.json", "dataset_dict.json"};
+
 template <typename List>
 bool Contains(const List& list, absl::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
@@ -46,6 +50,7 @@ FolderRules::FolderRules(const std::string& path,
   is_model_ = Has("config.json") &&
               std::any_of(std::begin(kModelSigns), std::end(kModelSigns),
                           [this](absl::string_view sign) { return Has(sign); });
+  is_saved_data_set_ = Has("dataset_info.json");
   is_hub_cache_ = Has("blobs") && Has("refs") && Has("snapshots");
 }
 
@@ -54,7 +59,10 @@ EntryRule FolderRules::Judge(absl::string_view name) const {
   if (own_.Has(name)) return EntryRule::kOwn;
   if (absl::StartsWith(name, ".")) return EntryRule::kHidden;
   if (IsToolFolderName(name)) return EntryRule::kTools;
+  if (IsBackupName(name)) return EntryRule::kTools;
   if (is_model_ && IsModelFile(name)) return EntryRule::kTools;
+  if (Contains(kDataSetNames, name)) return EntryRule::kTools;
+  if (is_saved_data_set_ && name == "state.json") return EntryRule::kTools;
   // The snapshots are links to the blobs, under the files' own names.
   if (is_hub_cache_ && (name == "blobs" || name == "refs")) {
     return EntryRule::kTools;
@@ -64,6 +72,13 @@ EntryRule FolderRules::Judge(absl::string_view name) const {
 
 bool IsToolFolderName(absl::string_view name) {
   return name == "node_modules" || name == "__pycache__";
+}
+
+bool IsBackupName(absl::string_view name) {
+  if (name.size() > 2 && name.front() == '#' && name.back() == '#') return true;
+  return absl::EndsWith(name, "~") || absl::EndsWithIgnoreCase(name, ".bak") ||
+         absl::EndsWithIgnoreCase(name, ".swp") ||
+         absl::EndsWithIgnoreCase(name, ".swo");
 }
 
 }  // namespace evenstep::data

@@ -20,7 +20,7 @@ enum class EntryRule {
   kBookkeeping,  // Evenstep's marker or index: left out and not counted
   kHidden,       // its name begins with a dot
   kOwn,          // the result of an earlier run
-  kTools,        // packages, caches, a model's files
+  kTools,        // packages, caches, backups, a model's or data set's files
 };
 
 class FolderRules {
@@ -41,12 +41,17 @@ class FolderRules {
   const std::set<std::string, std::less<>> names_;
   OutputMarks own_;
   bool is_tool_folder_ = false;
-  bool is_model_ = false;  // of Hugging Face's layout
+  bool is_model_ = false;           // of Hugging Face's layout
+  bool is_saved_data_set_ = false;  // by its library `datasets`
   bool is_hub_cache_ = false;
 };
 
 // Whether folders of this name hold what a tool has put there.
 bool IsToolFolderName(absl::string_view name);
+
+// Whether an editor names its backups and unsaved copies so: `note~`,
+// `note.bak`, `note.swp`, `#note#`. Of a pattern: whether it means such names.
+bool IsBackupName(absl::string_view name);
 
 }  // namespace evenstep::data
 

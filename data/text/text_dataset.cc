@@ -62,6 +62,8 @@ class TextScan {
     const int64_t done = builder_->bytes_done();
     if (!kind.problem.empty()) {
       builder_->AddBad(file.name, kind.problem);
+    } else if (kind.layout == TextLayout::kJson) {
+      AddJson(file);
     } else if (kind.layout != TextLayout::kProse) {
       AddRecords(file, kind);
     } else if (tokenizer_.is_bytes() && kind.packing == Packing::kNone) {
@@ -72,6 +74,16 @@ class TextScan {
     // What was not read, and what was unpacked.
     builder_->Advance(
         std::max<int64_t>(0, done + file.bytes - builder_->bytes_done()));
+  }
+
+  // Settings and the like; or data in a form that nobody can guess, which is
+  // said where it was asked for by name.
+  void AddJson(const ListedFile& file) {
+    if (!list_.is_one_file) return builder_->LeaveOutJson();
+    builder_->AddBad(file.name,
+                     "JSON without records: its first object has none of text, "
+                     "messages and prompt; write the records as JSONL, or name "
+                     "the file .txt to train on it as it stands");
   }
 
   // The file's size says how long its one document is.
@@ -197,6 +209,9 @@ class TextDataset : public Dataset {
   std::string Name(int64_t document) const override {
     return absl::StrCat(
         root_, "/", NameOf(selection_.index(), selection_.document(document)));
+  }
+  absl::Span<const std::string> BadSamples() const override {
+    return selection_.notes();
   }
   int64_t Vocab() const override { return tokenizer_->vocab(); }
 

@@ -16,6 +16,7 @@
 #include "base/atomic_file.h"
 #include "base/testing/temp_folder.h"
 #include "data/dataset.h"
+#include "data/sample_rules.h"
 #include "data/testing/packed_bytes.h"
 #include "data/text/file_list.h"
 #include "data/text/tokenizer.h"
@@ -24,9 +25,11 @@ namespace evenstep::data {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Trained on header files; its ctest entry names the source folder.
@@ -149,7 +152,49 @@ TEST_F(TextDatasetTest, BadSamplesFailWithNamesReasonsAndTheirNumber) {
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(OpenError(),
               AllOf(HasSubstr("7 bad samples"), HasSubstr("empty0: empty"),
-                    HasSubstr("; ..."), HasSubstr("on_bad_sample")));
+                    HasSubstr("empty4: empty; and 2 more (`evenstep data "
+                              "inspect --list-bad` names all; "
+                              "data.on_bad_sample: skip")));
+}
+
+TEST_F(TextDatasetTest, AllBadSamplesAreNamedAlsoByAnIndexThatIsUsedAgain) {
+  for (int i = 0; i < 7; ++i) Write(absl::StrCat("empty", i), "");
+  Write("line\nend", "");
+  Write("good", "x");
+  for (int run = 0; run < 2; ++run) {
+    const auto data = Open();
+    ASSERT_TRUE(data.ok()) << data.status();
+    const auto named = (*data)->BadSamples();
+    ASSERT_EQ(named.size(), 8u) << run;
+    EXPECT_EQ(named[6], "empty6: empty");
+    EXPECT_EQ(named[7], "line\\nend: empty");
+  }
+}
+
+TEST_F(TextDatasetTest, TheLogNamesManyBadSamplesAndCountsTheOthers) {
+  std::string lines = "{\"text\": \"a\"}\n";
+  for (int i = 0; i < 503; ++i) lines += "bad\n";
+  Write("d.jsonl", lines);
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  testing::internal::CaptureStderr();
+  LogBadSamples(**data);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("d.jsonl:2: not JSON"));
+  EXPECT_THAT(log, HasSubstr("d.jsonl:501: not JSON"));
+  EXPECT_THAT(log, Not(HasSubstr("d.jsonl:502: not JSON")));
+  EXPECT_THAT(log, ContainsRegex("data_bad_samples_not_named.*count=3"));
+}
+
+TEST_F(TextDatasetTest, ASourceWithoutASampleIsOpenedOnlyWhereThatIsAskedFor) {
+  for (int i = 0; i < 7; ++i) Write(absl::StrCat("empty", i), "");
+  EXPECT_THAT(OpenError(),
+              AllOf(HasSubstr("no sample is left"), HasSubstr("and 2 more")));
+  options_.may_be_empty = true;
+  const auto data = Open();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->summary().num_samples, 0);
+  EXPECT_EQ((*data)->BadSamples().size(), 7u);
 }
 
 TEST_F(TextDatasetTest, PipesAreBadSamplesAndNeverOpened) {
@@ -298,11 +343,32 @@ TEST_F(TextDatasetTest, RecordsOfAListAreDocuments) {
   Write("package.json", "{\"name\": \"x\"}");
   const auto data = Open();
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ((*data)->summary().num_samples, 3);
+  EXPECT_EQ((*data)->summary().num_samples, 2);
   EXPECT_EQ((*data)->summary().num_bad, 1);
   EXPECT_EQ((*data)->Name(1), absl::StrCat(Path("a.json"), ":3"));
   EXPECT_THAT((*data)->Read(1)->tokens, ElementsAre('c', 'd', kEndToken));
-  EXPECT_EQ((*data)->Length(2), 14);
+}
+
+TEST_F(TextDatasetTest, JsonWithoutRecordsIsLeftOutCountedAndNeverProse) {
+  Write("a.txt", "a");
+  Write("data.json", "{\"data\": [{\"text\": \"a\"}]}");
+  Write("stats.json", "[1, 2]");
+  Write("package.json.gz", Gzip("{\"name\": \"x\"}"));
+  for (int run = 0; run < 2; ++run) {  // by the index, the second time
+    const auto data = Open();
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ((*data)->summary().num_samples, 1);
+    EXPECT_EQ((*data)->summary().num_bad, 0);
+    EXPECT_EQ((*data)->summary().left_out.json, 3);
+  }
+  std::filesystem::remove(Path("a.txt"));
+  EXPECT_THAT(OpenError(), HasSubstr("; left out: 3 JSON files without "
+                                     "records"));
+  // A file that is named is not left out.
+  options_.source = absl::StrCat("text:", Path("data.json"));
+  options_.on_bad_sample = OnBadSample::kFail;
+  EXPECT_THAT(OpenError(), HasSubstr("1 bad sample in"));
+  EXPECT_THAT(OpenError(), HasSubstr("data.json: JSON without records"));
 }
 
 TEST_F(TextDatasetTest, ANulMakesItsLineBadAndNoOther) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/utf8.h"
 
 namespace evenstep::data {
@@ -179,6 +180,18 @@ bool HoldsRecords(absl::string_view head) {
   return keys.found();
 }
 
+// Whether it is JSON with something in it, by how it begins.
+bool BeginsAsJson(absl::string_view head) {
+  absl::ConsumePrefix(&head, kUtf8Mark);
+  head = absl::StripLeadingAsciiWhitespace(head);
+  return absl::StartsWith(head, "{") || absl::StartsWith(head, "[");
+}
+
+TextLayout LayoutOfJson(absl::string_view head) {
+  if (HoldsRecords(head)) return TextLayout::kValues;
+  return BeginsAsJson(head) ? TextLayout::kJson : TextLayout::kProse;
+}
+
 // The name in lower case, without the ending of a compressed file.
 std::string PlainName(absl::string_view name) {
   std::string plain = absl::AsciiStrToLower(name);
@@ -235,8 +248,8 @@ TextFile LookAtFile(const std::string& path, absl::string_view name) {
   if (absl::StartsWith(*head, kUtf8Mark)) file.mark_bytes = kUtf8Mark.size();
   if (absl::EndsWith(plain, ".jsonl") || absl::EndsWith(plain, ".ndjson")) {
     file.layout = TextLayout::kLines;
-  } else if (is_json && HoldsRecords(*head)) {
-    file.layout = TextLayout::kValues;
+  } else if (is_json) {
+    file.layout = LayoutOfJson(*head);
   }
   // Of records, those without one are sound.
   const size_t nul = start.find('\0');

@@ -1,9 +1,10 @@
 #ifndef EVENSTEP_DATA_TEXT_TEXT_FILE_H_
 #define EVENSTEP_DATA_TEXT_TEXT_FILE_H_
 
-// What a file of a `text:` source holds: prose, JSON records, or no text at
-// all. Text is UTF-8 without NUL bytes; a byte order mark of UTF-8 at its start
-// is no part of it. docs/data.md has the rules for users. Used while indexing.
+// What a file of a `text:` source holds: prose, JSON records, other JSON, or no
+// text at all. Text is UTF-8 without NUL bytes; a byte order mark of UTF-8 at
+// its start is no part of it. docs/data.md has the rules for users. Used while
+// indexing.
 //
 // Positions in reasons count bytes from 1, of the unpacked text.
 
@@ -19,6 +20,7 @@ enum class TextLayout {
   kProse,   // one document
   kLines,   // a record a line
   kValues,  // an array of records, or records one after the other
+  kJson,    // an object or array of something else, in a .json file
 };
 
 struct TextFile {
@@ -34,7 +36,7 @@ inline constexpr int64_t kMaxUnpackedBytes = int64_t{1} << 32;
 
 // Reads the beginning of the file at `path`. `name` decides between lines
 // (.jsonl, .ndjson) and prose; a .json file is read as records where the first
-// one has a key that records have.
+// one has a key that records have, and is no document where it has none.
 TextFile LookAtFile(const std::string& path, absl::string_view name);
 
 // By name alone, for a file that is known to hold records.

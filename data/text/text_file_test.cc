@@ -49,8 +49,12 @@ TEST_F(TextFileTest, AJsonFileIsWhatItsFirstRecordSays) {
   }
   for (const char* const content :
        {"{\"name\": \"x\", \"scripts\": {\"text\": 1}}", "[1, 2]",
-        "[[{\"text\"", "[{\"id\": 1}, {\"text\": 1}]", "3", "no JSON",
-        "\"text\"", "{}"}) {
+        "[[{\"text\"", "[{\"id\": 1}, {\"text\": 1}]", "{}",
+        "{\"data\": [{\"text\": \"a\"}]}", "\xef\xbb\xbf {\"a\""}) {
+    EXPECT_EQ(LayoutOf("a.json", content), TextLayout::kJson) << content;
+    EXPECT_EQ(LayoutOf("a.txt", content), TextLayout::kProse) << content;
+  }
+  for (const char* const content : {"3", "no JSON", "\"text\""}) {
     EXPECT_EQ(LayoutOf("a.json", content), TextLayout::kProse) << content;
   }
   const TextFile packed = Look("a.json.gz", Gzip("[{\"text\": \"a\"}]"));

@@ -107,6 +107,8 @@ class DataContentTest(unittest.TestCase):
         done = self.run_evenstep("local", job, "--output", self.out, "--set",
                                  "data.on_bad_sample=skip")
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"Skips 1 bad sample: {told}", done.stderr)
+        self.assertIn(told, (self.out / "logs/rank-0.log").read_text())
 
     # Sparse: it takes no room, and a minute or so to read.
     def test_ctrl_c_ends_indexing_and_leaves_no_part_of_an_index(self):

@@ -16,13 +16,13 @@
 #include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "base/usable_cores.h"
-#include "client/cli/bad_samples.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/local/child_watch.h"
 #include "client/cli/local/local_cluster.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/unfinished.h"
 #include "client/cli/show/index_progress.h"
+#include "data/sample_rules.h"
 #include "jobspec/open_data.h"
 
 namespace evenstep::cli {
@@ -36,6 +36,15 @@ constexpr absl::Duration kReconnectBudget = absl::Seconds(15);
 // within seconds of its stop time-out; only weights take longer to write.
 constexpr absl::Duration kStopTime = absl::Minutes(15);
 
+void NameSkipped(Output& output, const data::Dataset& dataset) {
+  const int64_t num_bad = dataset.summary().num_bad;
+  if (num_bad == 0) return;
+  output.Message(
+      absl::StrCat("Skips ", Counted(num_bad, "bad sample"), ": ",
+                   data::NameFirst(dataset.BadSamples(), num_bad),
+                   " (logs/rank-0.log, `evenstep data inspect --list-bad`)"));
+}
+
 // The ranks run on this machine: an index that is made here is theirs too, its
 // progress can be seen, and what is wrong with the data is found before
 // anything is started.
@@ -48,15 +57,10 @@ absl::Status IndexData(Environment& environment, const GlobalOptions& global,
   const auto data = jobspec::OpenData(spec, progress.Callback());
   environment.ends_at_once = false;
   progress.Finish();
-  EVENSTEP_RETURN_IF_ERROR(data.status());
-  const int64_t num_bad = data->training->summary().num_bad;
-  if (num_bad == 0) return absl::OkStatus();
-  data::DatasetOptions options = jobspec::ToDatasetOptions(spec);
-  options.progress = progress.Callback();
-  Output(environment, global)
-      .Message(absl::StrCat("Warning: ", Counted(num_bad, "bad sample"),
-                            num_bad == 1 ? " is" : " are",
-                            " left out: ", NameBadSamples(options, num_bad)));
+  if (!data.ok()) return data.status();
+  Output output(environment, global);
+  NameSkipped(output, *data->training);
+  if (data->held_out) NameSkipped(output, *data->held_out);
   return absl::OkStatus();
 }
 

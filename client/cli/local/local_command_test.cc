@@ -214,8 +214,7 @@ TEST_F(LocalCommandTest, BadSamplesAreNamedInWords) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(Run(), 0) << err_.str();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "a log line";
-  EXPECT_THAT(err_.str(), HasSubstr("Warning: 1 bad sample is left out: "
-                                    "empty.txt: empty\n"));
+  EXPECT_THAT(err_.str(), HasSubstr("Skips 1 bad sample: empty.txt: empty"));
 }
 
 TEST_F(LocalCommandTest, AFailedStartLeavesTheEarlierRunInItsPlace) {

@@ -79,6 +79,13 @@ std::string Histogram(const DataReport& report, int columns) {
   return FormatTable(rows, ColourMode::kPlain);
 }
 
+// What becomes of samples that break a rule where no job says it.
+std::string WhatRulesDo(absl::string_view rule) {
+  return absl::StrCat("; ", rule,
+                      ": fail (the default of job files) refuses a job, skip "
+                      "(the default of evenstep local) skips them");
+}
+
 // What the rule does with those that are too long.
 std::string TooLongText(const DataReport& report) {
   std::string count =
@@ -87,10 +94,14 @@ std::string TooLongText(const DataReport& report) {
                    report.num_too_long == 1 ? ") is" : ") are", " longer than ",
                    report.max_length, " tokens");
   if (report.num_too_long == 0) return count;
+  if (!report.is_job) {
+    return absl::StrCat(count, WhatRulesDo("on_too_long"),
+                        ", truncate cuts them");
+  }
   switch (report.on_too_long) {
     case data::OnTooLong::kFail:
       return absl::StrCat(count,
-                          ": a job is refused unless it says on_too_long: "
+                          ": the job is refused unless it says on_too_long: "
                           "truncate or skip");
     case data::OnTooLong::kSkip:
       return absl::StrCat(count, ": skipped, with ",
@@ -113,14 +124,28 @@ std::string ClipText(const DataReport& report) {
 
 // With a line that names them.
 std::string BadText(const DataReport& report) {
-  std::string text = Counted(report.num_bad, "bad sample");
-  if (report.num_bad == 0) return text;
-  absl::StrAppend(&text, report.on_bad_sample == data::OnBadSample::kSkip
-                             ? ": skipped"
-                             : ": a job is refused unless it says "
-                               "on_bad_sample: skip");
-  if (!report.bad_note.empty()) absl::StrAppend(&text, "\n  ", report.bad_note);
-  return text;
+  std::string count = Counted(report.num_bad, "bad sample");
+  if (report.num_bad == 0) return count;
+  if (!report.is_job) return absl::StrCat(count, WhatRulesDo("on_bad_sample"));
+  if (report.on_bad_sample == data::OnBadSample::kSkip) {
+    return absl::StrCat(count, ": skipped");
+  }
+  return absl::StrCat(
+      count, ": the job is refused unless it says on_bad_sample: skip");
+}
+
+// A line for each that is named, and one for the others.
+std::string BadNames(const DataReport& report) {
+  std::string text;
+  for (const std::string& name : report.bad_samples) {
+    absl::StrAppend(&text, "  ", name, "\n");
+  }
+  const auto named = static_cast<int64_t>(report.bad_samples.size());
+  const int64_t more = report.num_bad - named;
+  if (more == 0) return text;
+  const bool is_short = report.bad_samples.size() <= data::kMostNamedSamples;
+  return absl::StrCat(text, "  and ", more, " more",
+                      is_short ? "; --list-bad names all" : "", "\n");
 }
 
 std::string VocabText(const DataReport& report) {
@@ -139,6 +164,11 @@ std::string HeldOutText(const HeldOutReport& held_out) {
                       held_out.num_samples == 1 ? " is" : " are", " held out, ",
                       Counted(held_out.num_tokens, "token"),
                       "\na job's data: ", FormatData(held_out.job), "\n");
+}
+
+// Null where no job says it: commands have defaults of their own.
+Json RuleName(const DataReport& report, absl::string_view name) {
+  return report.is_job ? Json(std::string(name)) : Json();
 }
 
 Json HeldOutToJson(const std::optional<HeldOutReport>& held_out) {
@@ -202,7 +232,7 @@ std::string FormatDataReport(const DataReport& report, int columns) {
       " tokens: ", ClipText(report), report.longest_name, "\n\n",
       Histogram(report, columns), "\n");
   if (report.max_length > 0) absl::StrAppend(&text, TooLongText(report), "\n");
-  absl::StrAppend(&text, BadText(report), "\n");
+  absl::StrAppend(&text, BadText(report), "\n", BadNames(report));
   const std::string left_out = data::DescribeLeftOut(report.left_out);
   if (!left_out.empty()) {
     absl::StrAppend(&text, "no data, left out: ", left_out, "\n");
@@ -234,20 +264,21 @@ Json ToJson(const DataReport& report) {
   if (report.max_length > 0) {
     rules = {{"max_length", report.max_length},
              {"on_too_long",
-              std::string(jobspec::OnTooLongName(report.on_too_long))},
+              RuleName(report, jobspec::OnTooLongName(report.on_too_long))},
              {"on_bad_sample",
-              std::string(jobspec::OnBadSampleName(report.on_bad_sample))},
+              RuleName(report, jobspec::OnBadSampleName(report.on_bad_sample))},
              {"too_long", report.num_too_long},
              {"tokens_cut", report.tokens_cut}};
   }
   Json json = {{"source", report.source},
                {"samples", report.num_samples},
                {"bad", report.num_bad},
-               {"bad_note", report.bad_note},
+               {"bad_samples", report.bad_samples},
                {"hidden", report.left_out.hidden},
                {"own", report.left_out.own},
                {"tools", report.left_out.tools},
                {"links", report.left_out.links},
+               {"json", report.left_out.json},
                {"tokens", report.num_tokens},
                {"trained_tokens", report.num_trained},
                {"samples_without_trained_tokens", report.num_masked},

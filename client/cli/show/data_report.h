@@ -37,8 +37,8 @@ struct DataReport {
   std::string source;
   int64_t num_samples = 0;  // of any length; bad ones are not among them
   int64_t num_bad = 0;
-  std::string bad_note;    // which they are, the first of them, and why
-  data::LeftOut left_out;  // entries of the folder
+  std::vector<std::string> bad_samples;  // "NAME: reason" of the first or all
+  data::LeftOut left_out;                // entries of the folder
   int64_t num_tokens = 0;
   int64_t num_trained = 0;  // tokens with a loss
   int64_t num_masked = 0;   // samples without any
@@ -50,6 +50,7 @@ struct DataReport {
   int64_t largest_token = -1;           // where the source has ids of its own
   int64_t vocab = 0;                    // the job's; 0: none was given
   std::vector<LengthBucket> histogram;  // by powers of two, ascending
+  bool is_job = false;  // the rules are a job file's; else its defaults
   // The job's rules; max_length of 0: none were given.
   int64_t max_length = 0;
   data::OnTooLong on_too_long = data::OnTooLong::kFail;

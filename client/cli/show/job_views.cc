@@ -152,9 +152,9 @@ constexpr char kBad[] = "skipped as bad";
 
 // "; no data: 1 hidden entry, 2 entries of earlier runs".
 std::string FormatNoData(const client::DataSummary& data) {
-  const std::string left_out =
-      data::DescribeLeftOut({data.num_hidden_files, data.num_own_files,
-                             data.num_tool_files, data.num_links});
+  const std::string left_out = data::DescribeLeftOut(
+      {data.num_hidden_files, data.num_own_files, data.num_tool_files,
+       data.num_links, data.num_json_files});
   return left_out.empty() ? "" : absl::StrCat("; no data: ", left_out);
 }
 

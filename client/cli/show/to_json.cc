@@ -116,7 +116,8 @@ Json ToJson(const client::DataSummary& data) {
           {"num_hidden_files", data.num_hidden_files},
           {"num_own_files", data.num_own_files},
           {"num_tool_files", data.num_tool_files},
-          {"num_links", data.num_links}};
+          {"num_links", data.num_links},
+          {"num_json_files", data.num_json_files}};
 }
 
 Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {

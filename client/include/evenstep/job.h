@@ -122,6 +122,7 @@ struct DataSummary {
   int64_t num_own_files = 0;   // results of earlier runs
   int64_t num_tool_files = 0;  // of tools or models
   int64_t num_links = 0;       // not followed
+  int64_t num_json_files = 0;  // of JSON without records
   // What the job does that its user may not have meant, with the numbers.
   std::vector<std::string> warnings = {};
 };

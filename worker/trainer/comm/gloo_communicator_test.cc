@@ -59,7 +59,8 @@ TEST(GlooFactoryTest, AStartWaitsForPeersLongerThanACollective) {
         {"127.0.0.1", absl::Milliseconds(300), start_wait}, &store);
     if (!factory.ok()) return factory.status();
     return (*factory)
-        ->Create(absl::StrCat("group ", absl::FormatDuration(start_wait)), {0, 2}, rank)
+        ->Create(absl::StrCat("group ", absl::FormatDuration(start_wait)),
+                 {0, 2}, rank)
         .status();
   };
   const absl::Status alone = make_group(0, absl::ZeroDuration());

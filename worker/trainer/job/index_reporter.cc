@@ -1,5 +1,7 @@
 #include "worker/trainer/job/index_reporter.h"
 
+#include <utility>
+
 #include "base/log.h"
 
 namespace evenstep::trainer {
@@ -12,11 +14,8 @@ int64_t Percent(const data::IndexProgress& progress) {
 }
 
 void LogProgress(const data::IndexProgress& progress) {
-  if (progress.waiting) {
-    Log(LogLevel::kInfo, "waits_for_another_process_that_indexes");
-    return;
-  }
-  Log(LogLevel::kInfo, "indexing",
+  Log(LogLevel::kInfo,
+      progress.waiting ? "waits_for_another_process_that_indexes" : "indexing",
       {{"percent", Percent(progress)},
        {"bytes_done", progress.bytes_done},
        {"bytes_total", progress.bytes_total}});
@@ -39,12 +38,20 @@ absl::Status IndexReporter::Report(const data::IndexProgress& progress) {
     next_log_ = now + kLogInterval;
     LogProgress(progress);
   }
-  if (now < next_message_ || progress.waiting) return absl::OkStatus();
+  if (now < next_message_ || !MovesOn(progress)) return absl::OkStatus();
   next_message_ = now + kMessageInterval;
   v1::ToAgent message;
   message.mutable_data()->set_indexed_bytes(progress.bytes_done);
   message.mutable_data()->set_bytes_to_index(progress.bytes_total);
   return agent_->Send(message);
+}
+
+// Without a total the message would say that the data is indexed.
+bool IndexReporter::MovesOn(const data::IndexProgress& progress) {
+  if (!progress.waiting) return true;
+  return progress.bytes_total > 0 &&
+         std::exchange(told_reports_, progress.num_reports) !=
+             progress.num_reports;
 }
 
 }  // namespace evenstep::trainer

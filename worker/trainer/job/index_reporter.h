@@ -3,8 +3,10 @@
 
 // Says how far a rank is with indexing its data, which may take longer than all
 // else before the first step: a line in its log now and then, and a message to
-// the agent, from which the job's status and its start deadline follow. Ends
-// the indexing when the job is stopped. Main thread only.
+// the agent, from which the job's status and its start deadline follow. A rank
+// that waits for another process to index says how far that one is, and no
+// more once it stands still: a process that hangs must not hold a job up for
+// good. Ends the indexing when the job is stopped. Main thread only.
 
 #include <functional>
 
@@ -29,10 +31,14 @@ class IndexReporter {
   absl::Status Report(const data::IndexProgress& progress);
 
  private:
+  // Whether there is something new to tell.
+  bool MovesOn(const data::IndexProgress& progress);
+
   AgentChannel* const agent_;
   const Clock* const clock_;
   absl::Duration next_message_;  // Clock::Monotonic
   absl::Duration next_log_;
+  int64_t told_reports_ = -1;  // the newest of another process; -1: none yet
 };
 
 }  // namespace evenstep::trainer

@@ -40,9 +40,32 @@ TEST_F(IndexReporterTest, TheAgentHearsOfItEveryTwoSeconds) {
   EXPECT_EQ(agent_.messages[0].data().bytes_to_index(), 100);
 }
 
-TEST_F(IndexReporterTest, ARankThatWaitsForAnotherSaysNothing) {
+// It holds the start deadline off, as the one that indexes would.
+TEST_F(IndexReporterTest, ARankThatWaitsSaysHowFarTheOtherProcessIs) {
+  data::IndexProgress progress = {41, 100, /*waiting=*/true};
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(absl::Minutes(1));
+    ++progress.num_reports;
+    EXPECT_TRUE(reporter_.Report(progress).ok());
+    EXPECT_TRUE(reporter_.Report(progress).ok());
+  }
+  ASSERT_EQ(agent_.messages.size(), 3u);
+  EXPECT_EQ(agent_.messages[0].data().indexed_bytes(), 41);
+  EXPECT_EQ(agent_.messages[0].data().bytes_to_index(), 100);
+}
+
+TEST_F(IndexReporterTest, AProcessThatStandsStillIsNoProgress) {
+  const data::IndexProgress progress = {41, 100, /*waiting=*/true, 7};
+  for (int i = 0; i < 100; ++i) {
+    clock_.Advance(absl::Minutes(1));
+    EXPECT_TRUE(reporter_.Report(progress).ok());
+  }
+  EXPECT_EQ(agent_.messages.size(), 1u);
+}
+
+TEST_F(IndexReporterTest, WaitingForAnUnknownTotalIsNotBeingDone) {
   clock_.Advance(absl::Hours(1));
-  EXPECT_TRUE(reporter_.Report({.waiting = true}).ok());
+  EXPECT_TRUE(reporter_.Report({.waiting = true, .num_reports = 1}).ok());
   EXPECT_TRUE(agent_.messages.empty());
 }
 

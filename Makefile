@@ -3,7 +3,7 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: build binaries setup demo test check cuda format lint clean \
+.PHONY: build binaries setup demo test check cuda format lint clean shape \
   chaos-messages \
   bench-training bench-prediction mutation
 
@@ -94,6 +94,11 @@ bench-%: setup
 	@cmake --build $(BUILD) -j$(JOBS) --target $*_benchmark
 	@EVENSTEP_SOURCE_DIR=$(CURDIR) $(BUILD)/bin/$*_benchmark \
 	  --benchmark_out=build/bench/$*.json --benchmark_out_format=json
+
+# How much there is to read and how many places one fact has, in numbers;
+# AGAINST names commits to compare: make shape AGAINST="v1 HEAD".
+shape:
+	@python3 .ci/shape.py $(AGAINST)
 
 clean:
 	@rm -rf build

@@ -10,10 +10,10 @@ tests=(base_test base_signals_test write_queue_test stream_test server_test
   trainer_listener_test process_test slow_checks_test outbox_test agent_test
   agent_faults_test client_grpc_test trainer_in_process_communicator_test
   trainer_nccl_communicator_test trainer_nccl_session_test
-  trainer_collective_ring_test trainer_emulated_link_test
-  trainer_group_pool_test trainer_group_tree_test trainer_two_memory_test
+  trainer_flight_recorder_test trainer_emulated_link_test
+  trainer_group_pool_test trainer_group_tree_test trainer_host_device_test
   trainer_abort_switch_test trainer_agent_link_test trainer_gate_test
-  trainer_plan_book_test)
+  trainer_plan_book_test message_chaos_test trainer_chaos_test)
 # Debian's gRPC is not instrumented: its own locks are invisible. Abseil's must
 # not be, since they are ours.
 status=0

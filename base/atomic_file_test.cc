@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/atomic_file_writer.h"
 #include "base/testing/temp_folder.h"
 #include "base/unique_fd.h"
 

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/atomic_file.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "base/yaml.h"
 

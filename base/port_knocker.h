@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "base/steady_wait.h"
+#include "base/clock.h"
 
 namespace evenstep {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/foreign_file.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "nlohmann/json.hpp"
 
 namespace evenstep {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/strict_json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "nlohmann/json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

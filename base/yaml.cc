@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/foreign_file.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "client/convert.h"
 #include "client/health_check.h"
 #include "client/resume.h"

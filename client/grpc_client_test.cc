@@ -30,7 +30,7 @@ class Service final : public v1::JobService::Service {
   std::atomic<int> num_submits{0};
   std::atomic<int> num_watches{0};
   grpc::Status get_status;
-  bool says_version = true;
+  std::atomic<bool> says_version = true;
 
   std::vector<std::string> submitted_ids() {
     absl::MutexLock lock(&mutex_);

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/ids.h"
 #include "base/status_macros.h"
 #include "planner/planner.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::client {
 
@@ -19,7 +19,7 @@ absl::StatusOr<Submission> MakeSubmission(const SubmitOptions& options) {
                             jobspec::ParseJobFile(options.job_file, parse));
   std::string id =
       options.job_id.empty() ? MakeJobId(spec.name) : options.job_id;
-  if (!IsLegalJobId(id)) {
+  if (!wire::IsLegalJobId(id)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "job id '", id,
         "' is not legal: use 1 to 63 of a-z, 0-9 and -, beginning with a "

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "base/ids.h"
 #include "gtest/gtest.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::client {
 namespace {
@@ -18,14 +18,14 @@ TEST(Submission, AnIdIsMadeOfTheName) {
   auto submission = MakeSubmission(SmallJob());
   ASSERT_TRUE(submission.ok()) << submission.status();
   EXPECT_EQ(submission->job_id.rfind("small-job-", 0), 0u);
-  EXPECT_TRUE(IsLegalJobId(submission->job_id));
+  EXPECT_TRUE(wire::IsLegalJobId(submission->job_id));
 }
 
 TEST(Submission, MadeIdsAreLegalForAnyName) {
   for (const char* name :
        {"", "9lives", "--", "ABC", "\xc3\xa4", "a b/c",
         "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on"}) {
-    EXPECT_TRUE(IsLegalJobId(MakeJobId(name))) << MakeJobId(name);
+    EXPECT_TRUE(wire::IsLegalJobId(MakeJobId(name))) << MakeJobId(name);
   }
 }
 

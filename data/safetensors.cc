@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
-#include "base/atomic_file_writer.h"
 #include "base/foreign_file.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"

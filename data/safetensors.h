@@ -63,7 +63,7 @@ struct SafetensorsHeader {
 // with what has reached the disk.
 using WriteProgress = std::function<void(int64_t bytes)>;
 
-// Whole or absent (base/atomic_file_writer.h). INVALID_ARGUMENT: two tensors of
+// Whole or absent (base/atomic_file.h). INVALID_ARGUMENT: two tensors of
 // one name, an unknown dtype, or bytes that do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path,
                               std::vector<TensorBytes> tensors,

@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace evenstep::data {
 namespace {

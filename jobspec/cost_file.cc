@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "jobspec/fields.h"
 #include "jobspec/rules/rules.h"
 

@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/testing/temp_folder.h"
 #include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
 #include "jobspec/presets.h"
 
 namespace evenstep::jobspec {

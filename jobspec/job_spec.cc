@@ -7,9 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
-#include "jobspec/model_memory.h"
+#include "base/text.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 
@@ -45,37 +44,6 @@ absl::string_view SpModeName(planner::SpMode mode) {
       return "switch";
   }
   return "ulysses";
-}
-
-// Of a text model in quarters, of each kind of a video model in halves.
-void AddRecomputeChoices(planner::PlanRequest* request) {
-  constexpr int kQuarters = 4;
-  constexpr int kHalves = 2;
-  const planner::LayerCounts layers = request->model.layers();
-  std::vector<planner::LayerCounts>& choices =
-      request->options.recompute_choices;
-  if (!request->model.is_video()) {
-    for (int quarter = 0; quarter <= kQuarters; ++quarter) {
-      choices.emplace_back(layers.total() * quarter / kQuarters);
-    }
-    return;
-  }
-  for (int spatial = 0; spatial <= kHalves; ++spatial) {
-    for (int temporal = 0; temporal <= kHalves; ++temporal) {
-      choices.emplace_back(layers[0] * spatial / kHalves,
-                           layers[1] * temporal / kHalves);
-    }
-  }
-}
-
-// The bytes that tokens_per_rank tokens take with nothing recomputed bound
-// every choice.
-void LetThePlanChoose(planner::PlanRequest* request) {
-  AddRecomputeChoices(request);
-  planner::MemoryModel& memory = request->memory;
-  memory.activation_bytes =
-      memory.tokens_per_rank * planner::BytesPerToken(*request, 0, 1);
-  memory.tokens_per_rank = 0;
 }
 
 }  // namespace
@@ -240,38 +208,6 @@ int NumAlignedGroups(int ranks) {
   int64_t degree = 2;
   for (; degree <= ranks; degree *= 2) ++groups;
   return degree / 2 == ranks || ranks == 1 ? groups : groups + 1;  // the world
-}
-
-planner::PlanRequest ToPlanRequest(const JobSpec& spec) {
-  planner::PlanRequest request;
-  request.run.max_length = spec.data.max_length;
-  request.model = ToModelShape(spec.model);
-  request.memory = ModelMemory(spec.model, spec.precision);
-  request.memory.tokens_per_rank = spec.memory.tokens_per_rank;
-  planner::Options& options = request.options;
-  options.policy = spec.policy;
-  options.blocks = spec.blocks;
-  if (spec.blocks == planner::BlockShape::kContiguous) {
-    options.max_groups_per_rank =
-        spec.groups_per_rank - NumAlignedGroups(spec.ranks);
-  }
-  options.recompute_layers = ToRecomputeLayers(spec.memory);
-  if (spec.memory.recompute == Recompute::kPlan) LetThePlanChoose(&request);
-  return request;
-}
-
-absl::Status CheckJobFits(const JobSpec& spec) {
-  // Where a clip fits depends on its frames, which are known when it is
-  // planned.
-  if (spec.model.is_video()) return absl::OkStatus();
-  planner::PlanRequest request = ToPlanRequest(spec);
-  request.cluster.ranks_per_node = {spec.ranks};
-  absl::Status fits =
-      planner::CheckFits(spec.data.max_length, std::move(request));
-  if (!absl::IsFailedPrecondition(fits)) return fits;
-  return absl::FailedPreconditionError(
-      absl::StrCat(fits.message(),
-                   " (keys data.max_length, ranks, memory.tokens_per_rank)"));
 }
 
 }  // namespace evenstep::jobspec

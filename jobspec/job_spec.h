@@ -181,10 +181,6 @@ absl::Status ValidateJobSpec(const JobSpec& spec);
 // The same for costs.
 absl::Status ValidateCosts(const planner::TimeModel& costs);
 
-// Whether max_length fits ranks x tokens per rank at a legal degree:
-// FAILED_PRECONDITION with the numbers and what would make it fit.
-absl::Status CheckJobFits(const JobSpec& spec);
-
 // The job as YAML that ParseJobFile reads back to an equal job.
 std::string FormatJobFile(const JobSpec& spec);
 
@@ -226,10 +222,6 @@ data::DatasetOptions ToEvaluationOptions(const JobSpec& spec);
 planner::ModelShape ToModelShape(const ModelSpec& model);
 // Layers of each kind that are recomputed where that is fixed.
 planner::LayerCounts ToRecomputeLayers(const MemorySpec& memory);
-// All of a job that its plans depend on and that is the same for every step:
-// model, memory, options and facts of the run. Without costs.
-planner::PlanRequest ToPlanRequest(const JobSpec& spec);
-
 // Groups that the aligned blocks of so many ranks take on rank 0, the rank that
 // is in most: they are open throughout.
 int NumAlignedGroups(int ranks);

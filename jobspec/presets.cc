@@ -1,7 +1,7 @@
 #include "jobspec/presets.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
+#include "base/text.h"
 
 namespace evenstep::jobspec {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "base/parse_value.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/yaml.h"
 #include "data/length_list.h"
 #include "jobspec/cost_file.h"

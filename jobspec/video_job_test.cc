@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
 #include "planner/costs/memory_model.h"
 
 namespace evenstep::jobspec {

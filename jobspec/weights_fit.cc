@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "jobspec/decoder_memory.h"
+#include "jobspec/plan_request.h"
 
 namespace evenstep::jobspec {
 namespace {

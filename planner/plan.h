@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/costs/model.h"
+#include "planner/model.h"
 
 namespace evenstep::planner {
 

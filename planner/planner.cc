@@ -12,7 +12,6 @@
 #include "planner/costs/fits.h"
 #include "planner/evaluate.h"
 #include "planner/policies.h"
-#include "planner/policy_names.h"
 #include "planner/proof/bounds.h"
 #include "planner/validate.h"
 
@@ -53,6 +52,12 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
                             row.place({request, costs, table, bound}));
   EVENSTEP_RETURN_IF_ERROR(CheckGroups(request, placements));
   return BuildPlan(request, costs, bound, std::move(placements));
+}
+
+absl::Status CheckFits(int64_t max_length, PlanRequest request) {
+  request.samples = {{0, max_length, max_length}};
+  EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
+  return CheckLongestFits(request);
 }
 
 absl::string_view PolicyName(Policy policy) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/costs/model.h"
+#include "planner/model.h"
 
 namespace evenstep::planner {
 

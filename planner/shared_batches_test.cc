@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
 #include "planner/policies/reference_rules.h"

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
-#include "base/backoff.h"
-#include "base/clock.h"
 #include "rpc/callback_threads.h"
 #include "rpc/transport.h"
 
@@ -47,23 +44,6 @@ gpr_timespec SteadyDeadline(absl::Duration from_now) {
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration deadline) {
   context.set_deadline(SteadyDeadline(deadline));
-}
-
-absl::Status CallWithRepeat(
-    const CallOptions& options,
-    const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
-  const absl::Duration end = RealClock().Monotonic() + options.budget;
-  Backoff backoff({}, RandomUniform());
-  while (true) {
-    grpc::ClientContext context;
-    SetDeadline(context, options.deadline);
-    absl::Status status = FromGrpc(attempt(context));
-    const bool again = options.repeat == Repeat::kWhileUnavailable &&
-                       absl::IsUnavailable(status);
-    const absl::Duration left = end - RealClock().Monotonic();
-    if (!again || left <= absl::ZeroDuration()) return status;
-    absl::SleepFor(std::min(backoff.Next(), left));
-  }
 }
 
 }  // namespace evenstep::rpc

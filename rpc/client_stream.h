@@ -1,8 +1,8 @@
 #ifndef EVENSTEP_RPC_CLIENT_STREAM_H_
 #define EVENSTEP_RPC_CLIENT_STREAM_H_
 
-// The client's end of bidirectional and server streams: the only classes of the
-// client side that derive from gRPC reactors. Handles are shared; gRPC holds
+// The client's end of a bidirectional stream: the only class of the client side
+// that derives from a gRPC reactor. Handles are shared; gRPC holds
 // one until the call is over. Thread-safe; only WaitUntilDone blocks. Callbacks
 // run on gRPC's threads: they must not block, and after on_done none comes.
 //
@@ -19,7 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "rpc/errors.h"
 #include "rpc/server_stream.h"
@@ -153,67 +153,6 @@ class ClientBidiStream final
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool hold_released_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-// The reading end of a server stream.
-template <typename In>
-class ClientReadStream final
-    : public std::enable_shared_from_this<ClientReadStream<In>>,
-      private grpc::ClientReadReactor<In> {
- public:
-  struct Callbacks {
-    std::function<void(In)> on_message = nullptr;  // as in StreamCallbacks
-    std::function<void(absl::Status)> on_done =
-        nullptr;  // as in StreamCallbacks
-  };
-
-  static std::shared_ptr<ClientReadStream> Create() {
-    return std::shared_ptr<ClientReadStream>(new ClientReadStream);
-  }
-
-  // For metadata and a deadline, before Start.
-  grpc::ClientContext& context() { return context_; }
-
-  // Once. `method(context, reactor)` names the call on a stub.
-  template <typename Method>
-  void Start(Callbacks callbacks, Method method) {
-    callbacks_ = std::move(callbacks);
-    self_ = this->shared_from_this();
-    std::shared_ptr<ClientReadStream> keep = self_;
-    grpc::ClientReadReactor<In>* reactor = this;
-    method(&context_, reactor);
-    this->StartRead(&incoming_);
-    this->StartCall();
-  }
-
-  // Ends the call now; on_done follows with CANCELLED.
-  void Cancel() { context_.TryCancel(); }
-
-  // Until on_done has returned; false: not in time. Never in a callback.
-  bool WaitUntilDone(absl::Duration timeout) { return done_.WaitFor(timeout); }
-
- private:
-  ClientReadStream() = default;
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    if (callbacks_.on_message) callbacks_.on_message(std::move(incoming_));
-    incoming_.Clear();
-    this->StartRead(&incoming_);
-  }
-  void OnDone(const grpc::Status& status) override {
-    std::shared_ptr<ClientReadStream> self = std::move(self_);
-    Callbacks callbacks = std::move(callbacks_);
-    callbacks_ = {};
-    if (callbacks.on_done) callbacks.on_done(FromGrpc(status));
-    done_.Notify();
-  }
-
-  grpc::ClientContext context_;
-  std::shared_ptr<ClientReadStream> self_;  // gRPC's hold, until OnDone
-  Callbacks callbacks_;
-  In incoming_;
-  SteadyNotification done_;
 };
 
 }  // namespace evenstep::rpc

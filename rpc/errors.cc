@@ -1,7 +1,7 @@
 #include "rpc/errors.h"
 
 #include "absl/strings/cord.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "evenstep/v1/errors.pb.h"
 
 namespace evenstep::rpc {

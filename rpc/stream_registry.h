@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 
 namespace evenstep::rpc {
 

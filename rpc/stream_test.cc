@@ -17,6 +17,8 @@
 #include "rpc/client_stream.h"
 #include "rpc/server.h"
 #include "rpc/server_stream.h"
+#include "rpc/testing/call_unary.h"
+#include "rpc/testing/client_read_stream.h"
 
 namespace evenstep::rpc {
 namespace {
@@ -361,15 +363,14 @@ TEST_F(StreamTest, AWaitingUnaryCallIsAnsweredOnceAndEndedByShutdown) {
   v1::AgentService::Stub stub(channel_);
   absl::StatusOr<v1::RendezvousResponse> first;
   std::thread caller([&] {
-    first = CallUnary<v1::RendezvousResponse>({}, [&](auto* c, auto* r) {
+    first = CallUnary<v1::RendezvousResponse>([&](auto* c, auto* r) {
       return stub.Rendezvous(c, v1::RendezvousRequest(), r);
     });
   });
   ASSERT_TRUE(waiting.WaitForNotificationWithTimeout(kSoon));
-  const auto second =
-      CallUnary<v1::RendezvousResponse>({}, [&](auto* c, auto* r) {
-        return stub.Rendezvous(c, v1::RendezvousRequest(), r);
-      });
+  const auto second = CallUnary<v1::RendezvousResponse>([&](auto* c, auto* r) {
+    return stub.Rendezvous(c, v1::RendezvousRequest(), r);
+  });
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(second->found());
   server_->Shutdown(absl::Seconds(10));

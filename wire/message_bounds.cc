@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::wire {
 

@@ -30,6 +30,14 @@ inline constexpr size_t kMaxRendezvousValueBytes = 64 << 10;
 inline constexpr size_t kMaxDataSummaryBytes = 64 << 10;
 inline constexpr size_t kMaxCostsBytes = 1 << 20;
 
+// 1 to 63 of [a-z0-9-], beginning with a letter: what a client may choose.
+inline bool IsLegalJobId(absl::string_view text) {
+  if (text.empty() || text.size() > kMaxJobIdBytes) return false;
+  if (text[0] < 'a' || text[0] > 'z') return false;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") ==
+         absl::string_view::npos;
+}
+
 // A text for people, cut to kMaxPersonTextBytes at a character.
 std::string PersonText(absl::string_view text);
 

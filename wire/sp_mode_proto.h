@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "evenstep/v1/plan.pb.h"
-#include "planner/costs/model.h"
+#include "planner/model.h"
 
 namespace evenstep::wire {
 

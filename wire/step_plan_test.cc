@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "jobspec/rules/plan_rules.h"
+#include "jobspec/rules/rule_parts.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
 

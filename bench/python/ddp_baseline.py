@@ -213,7 +213,7 @@ def run_step(model, optimizer, batches, inputs_of, num_tokens, world):
 
 
 def schedule(options):
-    """Of the learning rate, as in worker/trainer/optim/schedule.cc."""
+    """Of the learning rate, as in worker/trainer/optim/adamw.cc."""
     span = max(1, options.steps - 1 - options.warm_up)
 
     def share(step):

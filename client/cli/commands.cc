@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/job_source.h"

@@ -217,7 +217,7 @@ TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
   const std::string prefix = folder_ + "/pair";
   EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix}), 5);
   EXPECT_THAT(err(), HasSubstr("1 bad sample"));
-  EXPECT_THAT(err(), HasSubstr("empty: empty (--skip-bad leaves them out)"));
+  EXPECT_THAT(err(), HasSubstr("empty: empty; --skip-bad leaves them out"));
   EXPECT_FALSE(std::filesystem::exists(prefix + ".bin.partial"));
   EXPECT_EQ(Run({"data", "tokenize", source(), "--out", prefix, "--skip-bad"}),
             0);

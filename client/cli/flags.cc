@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/parse_value.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "jobspec/presets.h"
 
 namespace evenstep::cli {

@@ -1,7 +1,7 @@
 #include "client/cli/rank_limit.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/counted.h"
+#include "base/text.h"
 
 namespace evenstep::cli {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "base/nearest_name.h"
+#include "base/text.h"
 
 namespace evenstep::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/counted.h"
+#include "base/text.h"
 #include "client/plan/axis.h"
 #include "client/plan/column_chart.h"
 #include "client/plan/plan_table.h"

@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
-#include "planner/costs/cost_file.h"
 #include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
+#include "planner/models/cost_file.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
 

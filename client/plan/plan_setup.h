@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/plan/length_source.h"
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 #include "planner/request.h"
 
 namespace evenstep::plan {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
+#include "base/text.h"
 
 namespace evenstep::plan {
 namespace {

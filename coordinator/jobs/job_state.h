@@ -1,8 +1,8 @@
 #ifndef EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_
 #define EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_
 
-// The life of a job: states, actions, and the only moves that exist. Pure; the
-// job manager asks here before it stores and streams a move, so a wrong move is
+// The life of a job: states, actions, and the only moves that exist. Pure;
+// JobRegistry asks here before it stores and streams a move, so a wrong move is
 // a refused one and never a wrong state.
 //
 //   QUEUED -> STARTING -> RUNNING <-> RECOVERING
@@ -11,11 +11,14 @@
 //     |  +----------(after = QUEUED)--------------+   |---> FAILED
 //     +----------> CANCELLED                          +---> CANCELLED
 //
-// STOPPING holds the slots until every process of the attempt is confirmed
-// gone, and remembers what follows (`after_stopping`).
+// STOPPING holds the slots of a node until no process of the attempt is left
+// there, and remembers what follows (`after_stopping`).
+
+#include <cstdint>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "evenstep/v1/job.pb.h"
 
 namespace evenstep::coordinator {
 
@@ -76,6 +79,18 @@ bool HoldsSlots(JobState state);
 // "QUEUED" and so on.
 absl::string_view JobStateName(JobState state);
 absl::string_view JobActionName(JobAction action);
+
+// A job as the coordinator holds and stores it. The wire's Job is the record
+// itself, so nothing is shown that is not stored; beside it is what users need
+// not see. Plain data.
+struct JobRecord {
+  v1::Job job;  // recent_steps is kept in memory only
+  JobStatus status;
+  // Arrival: orders the queue and lists. Given by the store.
+  int64_t arrival = 0;
+  int64_t last_event = 0;  // sequence number of the newest event; 0: none
+  int64_t last_log = 0;    // sequence number of the newest log line; 0: none
+};
 
 }  // namespace evenstep::coordinator
 

@@ -3,7 +3,7 @@
 
 // The jobs that wait for slots, in order of arrival, and which of them is next.
 // What a call looks at does not grow with the number of waiting jobs, but for
-// the logarithm; num_visited counts it, for tests. Owned by JobBook; one
+// the logarithm; num_visited counts it, for tests. Owned by JobRegistry; one
 // thread.
 //
 // A waiting job holds up later ones, so that small jobs cannot starve a large

@@ -45,7 +45,7 @@ class World {
         metrics_("fuzz"),
         coordinator_({*store_, metrics_, clock_, planners_,
                       [this](std::function<void()> f) { posted_.push_back(f); },
-                      RealPlanner()},
+                      evenstep::planner::RealPlanner()},
                      {}) {
     Must(coordinator_.Start().ok());
     Say(a_, testing::Hello("a", "one", 1));

@@ -28,17 +28,6 @@ std::string FirstFew(const std::vector<int>& ranks) {
   return text;
 }
 
-std::vector<int> RanksWithoutReport(const LiveAttempt& live, int64_t step) {
-  const auto reports = live.reports.find(step);
-  std::vector<int> ranks;
-  for (int rank = 0; rank < live.attempt.world(); ++rank) {
-    if (reports == live.reports.end() || !reports->second.contains(rank)) {
-      ranks.push_back(rank);
-    }
-  }
-  return ranks;
-}
-
 }  // namespace
 
 absl::Status AttemptSupervisor::Cancel(const JobRecord& record,
@@ -134,6 +123,21 @@ void AttemptSupervisor::TakeWeights(Live& live, const std::string& node,
   parts_.book.MarkChanged(record);
 }
 
+// The node's ranks may have written them, and nobody is there to say so.
+void AttemptSupervisor::NoteLostWeights(Live& live, const std::string& node) {
+  JobRecord& record = RecordOf(live);
+  if (!record.job.weights_path().empty() ||
+      !record.job.weights_note().empty() || record.job.steps_done() == 0) {
+    return;
+  }
+  record.job.set_weights_note(
+      absl::StrCat("node ", node,
+                   " was lost before it said whether it wrote them; look into "
+                   "out/",
+                   record.job.job_id(), " of its work folder"));
+  parts_.book.MarkChanged(record);
+}
+
 // A start that was lost with a node is no failure of the job. What was not told
 // to begin has no processes, and need not be waited for.
 void AttemptSupervisor::PutBack(Live& live, const std::string& message) {
@@ -217,12 +221,10 @@ void AttemptSupervisor::CheckProgress(Live& live) {
   const JobRecord& record = RecordOf(live);
   LiveAttempt::Progress now;
   now.running = record.status.state == JobState::kRunning;
-  now.planned = live.pipeline.next_step();
-  now.lengths = live.pipeline.num_waiting_reports();
+  now.planned = live.steps.next_step();
+  now.lengths = live.steps.num_waiting_reports();
   now.steps_done = record.job.steps_done();
-  for (const auto& [step, reports] : live.reports) {
-    now.step_reports += static_cast<int64_t>(reports.size());
-  }
+  now.step_reports = live.steps.num_step_reports();
   now.ranks_ended = live.attempt.num_ended_clean();
   if (now != live.progress) {
     live.progress = now;
@@ -248,15 +250,15 @@ std::string AttemptSupervisor::DescribeStall(const Live& live) {
     missing.push_back(absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
                                    FirstFew(ranks), " did not ", what));
   };
-  for (const v1::StepPlan* plan : live.pipeline.HeldPlans()) {
-    add(RanksWithoutReport(live, plan->step()),
+  for (const v1::StepPlan* plan : live.steps.HeldPlans()) {
+    add(live.steps.RanksWithoutReport(plan->step()),
         absl::StrCat("report step ", plan->step()));
     break;  // later ones follow from it
   }
-  const int64_t next = live.pipeline.next_step();
-  add(live.pipeline.RanksWithoutLengths(),
+  const int64_t next = live.steps.next_step();
+  add(live.steps.RanksWithoutLengths(),
       absl::StrCat("report the lengths of step ", next));
-  if (live.pipeline.planning()) {
+  if (live.steps.planning()) {
     missing.push_back(
         absl::StrCat("step ", next - 1, " is still with the planner"));
   }
@@ -277,7 +279,9 @@ void AttemptSupervisor::CheckTimes(Live& live) {
   }
   if (Now() >= live.end_at) EndNow(live);
   for (const auto& [node, when] : live.lost_at) {
-    if (Now() >= when + GoneAfter(live)) live.attempt.MarkGone(node);
+    if (Now() < when + GoneAfter(live) || live.attempt.IsGone(node)) continue;
+    live.attempt.MarkGone(node);
+    NoteLostWeights(live, node);
   }
 }
 

@@ -6,9 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/counted.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "coordinator/server/attempt_supervisor.h"
 #include "coordinator/server/message_check.h"
 #include "google/protobuf/util/time_util.h"
@@ -18,9 +17,6 @@
 
 namespace evenstep::coordinator {
 namespace {
-
-// Computing that is further than this from the first costs is told once.
-constexpr double kDriftBound = 0.25;
 
 google::protobuf::Timestamp Timestamp(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
@@ -97,7 +93,7 @@ void AttemptSupervisor::Handle(Live& live, const std::string& node,
 
 void AttemptSupervisor::OnLengths(Live& live, const v1::LengthReport& report) {
   if (live.stopping) return;
-  const absl::Status status = live.pipeline.AddLengths(report);
+  const absl::Status status = live.steps.AddLengths(report);
   if (!status.ok()) {  // message_check.h has looked at it
     return AddCause(live, {"INVALID_REPORT", std::string(status.message())});
   }
@@ -106,12 +102,12 @@ void AttemptSupervisor::OnLengths(Live& live, const v1::LengthReport& report) {
 
 void AttemptSupervisor::PumpPlans(Live& live) {
   if (live.stopping) return;
-  std::optional<PlanWork> work = live.pipeline.NextWork();
+  std::optional<PlanWork> work = live.steps.NextWork();
   if (!work) return;
   parts_.planners.Run([this, id = live.attempt.id(),
                        work = std::make_shared<PlanWork>(*std::move(work))] {
     auto outcome = std::make_shared<PlanOutcome>(
-        MakeCheckedPlan(*work, parts_.planner, parts_.clock));
+        PlanStep(*work, parts_.planner, parts_.clock));
     parts_.post([this, id, outcome] { OnPlanned(id, std::move(*outcome)); });
   });
 }
@@ -123,14 +119,13 @@ void AttemptSupervisor::OnPlanned(const v1::AttemptId& id,
   if (live == nullptr || live->stopping) return;
   const int64_t step = outcome.step;
   if (!outcome.refusal.ok()) {
-    live->totals.CountRefusedPlan();
     Log(LogLevel::kWarning, "plan_refused",
         {{"job", id.job_id()}, {"step", step}, {"error", outcome.refusal}});
   }
   if (!outcome.estimate_refusal.ok()) {
     CountRefusedEstimate(*live, "plan", step, outcome.estimate_refusal);
   }
-  const auto plan = live->pipeline.Accept(std::move(outcome));
+  const auto plan = live->steps.Accept(std::move(outcome));
   if (!plan.ok()) {
     const bool infeasible = absl::IsFailedPrecondition(plan.status());
     return AddCause(
@@ -145,66 +140,40 @@ void AttemptSupervisor::OnPlanned(const v1::AttemptId& id,
 }
 
 void AttemptSupervisor::OnStep(Live& live, const v1::StepReport& report) {
-  if (live.pipeline.Find(report.step()) == nullptr) return;
-  auto& reports = live.reports[report.step()];
-  reports.try_emplace(report.rank(), report);
-  if (static_cast<int>(reports.size()) == live.attempt.world()) {
-    CommitStep(live, report.step());
-    PumpPlans(live);  // it may wait for this commit
-  }
-}
-
-void AttemptSupervisor::CommitStep(Live& live, int64_t step) {
-  std::vector<v1::StepReport> reports;
-  for (auto& [rank, report] : live.reports[step]) {
-    reports.push_back(std::move(report));
-  }
-  live.reports.erase(step);
-  const v1::StepPlan plan = *live.pipeline.Find(step);
-  const auto figures = SummariseStep(plan, reports);
-  live.pipeline.Forget(step);
-  if (!figures.ok()) {
+  const auto committed = live.steps.AddReport(report);
+  if (!committed.ok()) {
     parts_.metrics.CountRefusedMessage("step", "content");
     return AddCause(
-        live, {"REPORTS_DISAGREE", std::string(figures.status().message())});
+        live, {"REPORTS_DISAGREE", std::string(committed.status().message())});
   }
-  live.totals.Add(*figures);
-  RefitCosts(live, plan, reports);
+  if (!committed->has_value()) return;
+  OnCommitted(live, **committed);
+  PumpPlans(live);  // it may wait for this commit
+}
+
+void AttemptSupervisor::OnCommitted(Live& live, const CommittedStep& step) {
+  const int64_t number = step.summary.step();
+  if (!step.refit_refusal.ok()) {
+    CountRefusedEstimate(live, "refit", number, step.refit_refusal);
+  }
+  if (step.drift_news.has_value()) LogDrift(live, number, *step.drift_news);
   JobRecord& record = RecordOf(live);
-  record.job.set_steps_done(std::max(record.job.steps_done(), step + 1));
-  *record.job.mutable_totals() = live.totals.ToProto();
-  parts_.book.AddStep(record, figures->summary);
-  parts_.metrics.ObserveStep(record.job.job_id(), figures->summary,
+  record.job.set_steps_done(std::max(record.job.steps_done(), number + 1));
+  *record.job.mutable_totals() = step.totals;
+  parts_.book.AddStep(record, step.summary);
+  parts_.metrics.ObserveStep(record.job.job_id(), step.summary,
                              record.job.totals());
 }
 
-// Steps whose planning begins from now on are planned with what was learned.
-void AttemptSupervisor::RefitCosts(Live& live, const v1::StepPlan& plan,
-                                   const std::vector<v1::StepReport>& reports) {
-  if (!live.spec.refit || !live.pipeline.costs().has_value()) return;
-  if (!live.refit.has_value()) {
-    live.refit.emplace(*live.pipeline.costs(),
-                       jobspec::ToModelShape(live.spec.model),
-                       live.attempt.world());
-  }
-  const absl::Status followed = live.refit->Observe(plan, reports);
-  if (!followed.ok()) {
-    return CountRefusedEstimate(live, "refit", plan.step(), followed);
-  }
-  live.pipeline.SetCosts(live.refit->costs());
-  live.pipeline.SetRankSpeeds(live.refit->RankSpeeds());
-  const double drift = live.refit->drift();
-  live.totals.SetCostDrift(drift);
+void AttemptSupervisor::LogDrift(const Live& live, int64_t step, double drift) {
   const bool far = std::abs(drift) > kDriftBound;
-  if (far == live.drift_told) return;
-  live.drift_told = far;
   Log(far ? LogLevel::kWarning : LogLevel::kInfo,
       far ? "costs_drifted" : "costs_back",
       {{"job", live.attempt.id().job_id()},
-       {"step", plan.step()},
+       {"step", step},
        {"drift", absl::StrFormat("%+.3f", drift)},
        {"bound", kDriftBound},
-       {"costs", wire::ToProto(live.refit->costs()).ShortDebugString()}});
+       {"costs", wire::ToProto(*live.steps.costs()).ShortDebugString()}});
 }
 
 // Costs and speeds are estimates: others take their place, and the job goes on.
@@ -231,10 +200,7 @@ void AttemptSupervisor::OnCosts(Live& live, const v1::CostModel& measured) {
   JobRecord& record = RecordOf(live);
   *record.job.mutable_costs() = proto;
   parts_.book.MarkChanged(record);
-  live.pipeline.SetCosts(*costs);
-  *live.costs.mutable_costs()->mutable_attempt() = live.attempt.id();
-  *live.costs.mutable_costs()->mutable_costs() = proto;
-  SendToAll(live, live.costs);
+  live.steps.SetCosts(*costs);
   PumpPlans(live);
 }
 
@@ -251,7 +217,7 @@ void AttemptSupervisor::OnData(Live& live, const v1::RankData& message) {
   JobRecord& record = RecordOf(live);
   *record.job.mutable_data() = *agreed;
   parts_.book.MarkChanged(record);
-  live.pipeline.OpenForData();
+  live.steps.OpenForData();
   PumpPlans(live);
 }
 

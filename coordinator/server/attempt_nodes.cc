@@ -118,8 +118,7 @@ void AttemptSupervisor::Resend(Live& live, const std::string& node) {
     SendTo(live, node, live.stop_message);
     return;
   }
-  if (live.costs.has_costs()) SendTo(live, node, live.costs);
-  for (const v1::StepPlan* plan : live.pipeline.HeldPlans()) {
+  for (const v1::StepPlan* plan : live.steps.HeldPlans()) {
     v1::CoordinatorMessage message;
     *message.mutable_plan()->mutable_attempt() = live.attempt.id();
     *message.mutable_plan()->mutable_plan() = *plan;
@@ -149,11 +148,18 @@ std::vector<std::string> AttemptSupervisor::JobsOn(
 void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
   for (const v1::AttemptId& running : hello.running()) {
     const Live* const live = Find(running);
-    if (live != nullptr && IsOwn(*live, hello.node())) continue;
+    if (live != nullptr && IsOwn(*live, hello.node()) &&
+        !live->attempt.IsGone(hello.node())) {
+      continue;
+    }
     parts_.metrics.CountStaleMessage("hello");
-    parts_.nodes.Send(hello.node(), EndMessage(running));
+    Log(LogLevel::kWarning, "leftover_attempt",
+        {{"node", hello.node()},
+         {"job", running.job_id()},
+         {"attempt", running.attempt()}});
     parts_.nodes.AddLeftover(hello.node(), running);
   }
+  EndLeftovers();
   for (const std::string& job_id : JobsOn(hello.node())) {
     GreetAttempt(*live_.at(job_id), hello, kind);
     FinishIfGone(job_id);
@@ -198,6 +204,14 @@ void AttemptSupervisor::OnDisconnected(const std::string& node) {
   }
 }
 
+// Again and again, as EndNow does for attempts that are not over.
+void AttemptSupervisor::EndLeftovers() {
+  for (const auto& [node, id] :
+       parts_.nodes.TakeLeftovers(Now(), times_.end_interval)) {
+    parts_.nodes.Send(node, EndMessage(id));
+  }
+}
+
 std::string AttemptSupervisor::DescribeWait(const std::string& job_id) const {
   const auto it = live_.find(job_id);
   if (it == live_.end() || !it->second->stopping) return "";
@@ -211,7 +225,8 @@ std::string AttemptSupervisor::DescribeWait(const std::string& job_id) const {
           absl::StrCat("node ", node, ", which has lost its stream"));
       continue;
     }
-    const absl::Duration left = lost->second + GoneAfter(live) - Now();
+    const absl::Duration left =
+        std::max(absl::ZeroDuration(), lost->second + GoneAfter(live) - Now());
     waits.push_back(absl::StrCat(
         "node ", node, " for ",
         absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))), " at most"));

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "google/protobuf/util/time_util.h"
 #include "wire/job_spec_proto.h"
 
@@ -128,11 +128,6 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
 }
 
 void AttemptSupervisor::SendAssignments(Live& live) {
-  const v1::Job& job = RecordOf(live).job;
-  if (job.has_costs()) {
-    *live.costs.mutable_costs()->mutable_attempt() = live.attempt.id();
-    *live.costs.mutable_costs()->mutable_costs() = job.costs();
-  }
   for (const NodeShare& share : live.attempt.shares()) {
     SendAssignment(live, share);
   }
@@ -211,6 +206,7 @@ void AttemptSupervisor::Restore(JobRecord& record) {
 }
 
 void AttemptSupervisor::Tick() {
+  EndLeftovers();
   std::vector<std::string> job_ids;
   for (const auto& [job_id, live] : live_) job_ids.push_back(job_id);
   for (const std::string& job_id : job_ids) {

@@ -2,12 +2,13 @@
 #define EVENSTEP_COORDINATOR_SERVER_ATTEMPT_SUPERVISOR_H_
 
 // Takes an attempt from its assignment to the last process that is gone: hands
-// out assignments, costs and plans, collects reports, decides why an attempt
-// ends, and holds its slots until every node has confirmed that nothing of it
-// lives. Trainers begin when every node has taken its share of the ranks; until
-// then a node that goes away costs nothing but another attempt. In four files:
-// attempt_supervisor.cc starts, attempt_messages.cc listens, attempt_nodes.cc
-// sees nodes come and go, attempt_ending.cc ends. The rules of ending:
+// out assignments and plans, collects reports, decides why an attempt ends, and
+// holds the slots of each node until it has confirmed that nothing of the
+// attempt lives there. Trainers begin when every node has taken its share of
+// the ranks; until then a node that goes away costs nothing but another
+// attempt. In four files: attempt_supervisor.cc starts, attempt_messages.cc
+// listens, attempt_nodes.cc sees nodes come and go, attempt_ending.cc ends. The
+// rules of ending:
 //
 //   lost start nothing was heard of the node's trainers: queued again
 //   failure    Abandon to all nodes at once; after the job's stop time-out
@@ -31,14 +32,14 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "coordinator/jobs/job_book.h"
 #include "coordinator/placement/gang.h"
-#include "coordinator/planning/checked_plan.h"
-#include "coordinator/planning/planner_pool.h"
+#include "coordinator/server/job_registry.h"
 #include "coordinator/server/live_attempt.h"
 #include "coordinator/server/metrics.h"
 #include "coordinator/server/node_table.h"
 #include "coordinator/server/rendezvous.h"
+#include "coordinator/steps/plan_work.h"
+#include "coordinator/steps/planner_pool.h"
 #include "evenstep/v1/agent.pb.h"
 #include "rpc/transport.h"
 
@@ -51,22 +52,23 @@ struct SupervisorTimes {
   absl::Duration stream_grace =
       rpc::kKeepaliveInterval + rpc::kKeepaliveTimeout;
   absl::Duration reconnect_budget = absl::Minutes(10);
-  // A consequence waits so long for its cause.
+  // How long to wait for a root cause before a secondary failure is reported.
   absl::Duration cause_grace = absl::Milliseconds(500);
-  // A node that came back without the attempt may say so long how it ended.
+  // How long a node that came back without the attempt may still say how it
+  // ended.
   absl::Duration explain_grace = absl::Seconds(2);
   // From an agent's decision to end an attempt to its last process.
   absl::Duration kill_grace = absl::Seconds(8);
   // A running job from which nothing new has come for this long fails; 0:
   // never.
   absl::Duration step_deadline = absl::Hours(1);
-  // EndAttempt is repeated so often.
+  // Between two EndAttempts for the same attempt.
   absl::Duration end_interval = absl::Seconds(2);
 };
 
 // What the supervisor works with; all outlive it.
 struct SupervisorParts {
-  JobBook& book;
+  JobRegistry& book;
   NodeTable& nodes;
   Rendezvous& rendezvous;
   Metrics& metrics;
@@ -74,7 +76,7 @@ struct SupervisorParts {
   WorkRunner& planners;
   // Runs a function on the owner's thread, from any thread.
   std::function<void(std::function<void()>)> post;
-  PlannerFunctions planner;
+  planner::PlannerFunctions planner;
 };
 
 class AttemptSupervisor {
@@ -124,6 +126,7 @@ class AttemptSupervisor {
   JobRecord& RecordOf(const Live& live);
 
   absl::Duration GoneAfter(const Live& live) const;
+  void EndLeftovers();
   void SendAssignments(Live& live);
   void SendAssignment(const Live& live, const NodeShare& share);
   void Reassign(Live& live, const std::string& node);
@@ -160,9 +163,8 @@ class AttemptSupervisor {
 
   void PumpPlans(Live& live);
   void OnPlanned(const v1::AttemptId& id, PlanOutcome outcome);
-  void CommitStep(Live& live, int64_t step);
-  void RefitCosts(Live& live, const v1::StepPlan& plan,
-                  const std::vector<v1::StepReport>& reports);
+  void OnCommitted(Live& live, const CommittedStep& step);
+  void LogDrift(const Live& live, int64_t step, double drift);
   void CountRefusedEstimate(const Live& live, absl::string_view source,
                             int64_t step, const absl::Status& why);
 
@@ -173,6 +175,7 @@ class AttemptSupervisor {
   int WeightsRank(const Live& live);
   void TakeWeights(Live& live, const std::string& node,
                    const v1::TrainerExited& exited);
+  void NoteLostWeights(Live& live, const std::string& node);
   void PutBack(Live& live, const std::string& message);
   void Succeed(Live& live);
   void Stop(Live& live, const JobMove& move);

@@ -33,8 +33,9 @@ absl::Time LastStampOf(const v1::Job& job) {
       {ToTime(job.submitted()), ToTime(job.started()), ToTime(job.ended())});
 }
 
-SupervisorParts PartsForSupervisor(const CoordinatorParts& parts, JobBook& book,
-                                   NodeTable& nodes, Rendezvous& rendezvous) {
+SupervisorParts PartsForSupervisor(const CoordinatorParts& parts,
+                                   JobRegistry& book, NodeTable& nodes,
+                                   Rendezvous& rendezvous) {
   return {book,        nodes,          rendezvous, parts.metrics,
           parts.clock, parts.planners, parts.post, parts.planner};
 }

@@ -12,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/jobs/job_book.h"
 #include "coordinator/server/attempt_supervisor.h"
 #include "coordinator/server/followers.h"
+#include "coordinator/server/job_registry.h"
 #include "coordinator/server/metrics.h"
 #include "coordinator/server/node_table.h"
 #include "coordinator/server/rendezvous.h"
@@ -45,7 +45,7 @@ struct CoordinatorParts {
   const Clock& clock;
   WorkRunner& planners;
   std::function<void(std::function<void()>)> post;
-  PlannerFunctions planner;
+  planner::PlannerFunctions planner;
 };
 
 class Coordinator {
@@ -61,7 +61,7 @@ class Coordinator {
   absl::StatusOr<v1::ListResponse> List(const v1::ListRequest& request);
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request);
   Followers& followers() { return followers_; }
-  const JobBook& book() const { return book_; }
+  const JobRegistry& book() const { return book_; }
 
   void OnAgentMessage(const std::shared_ptr<AgentLink>& link,
                       const v1::AgentMessage& message);
@@ -93,7 +93,7 @@ class Coordinator {
 
   const CoordinatorParts parts_;
   const CoordinatorOptions options_;
-  JobBook book_;
+  JobRegistry book_;
   NodeTable nodes_;
   Rendezvous rendezvous_;
   Followers followers_;

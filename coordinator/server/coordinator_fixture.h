@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "coordinator/server/coordinator.h"
-#include "coordinator/store/faulty_job_store.h"
 #include "coordinator/store/sqlite_job_store.h"
 #include "coordinator/testing/fake_ranks.h"
+#include "coordinator/testing/faulty_job_store.h"
 #include "gtest/gtest.h"
 #include "prometheus/text_serializer.h"
 
@@ -253,7 +253,7 @@ class CoordinatorTest : public ::testing::Test {
   std::string folder_;
   JumpingClock clock_;
   InlineRunner planners_;
-  PlannerFunctions planner_ = RealPlanner();
+  planner::PlannerFunctions planner_ = planner::RealPlanner();
   std::deque<std::function<void()>> posted_;
   std::unique_ptr<JobStore> store_;
   std::unique_ptr<FaultyJobStore> faulty_;

@@ -8,12 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "coordinator/server/coordinator.h"
 #include "coordinator/server/job_errors.h"
 #include "coordinator/server/request_check.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
 #include "wire/job_spec_proto.h"
 
 namespace evenstep::coordinator {

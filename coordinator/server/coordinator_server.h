@@ -31,7 +31,7 @@ struct CoordinatorSettings {
   int planner_threads = 1;
   StoreLimits store_limits;
   CoordinatorOptions options;
-  PlannerFunctions planner = RealPlanner();
+  planner::PlannerFunctions planner = planner::RealPlanner();
 };
 
 // INVALID_ARGUMENT with the setting and the number.

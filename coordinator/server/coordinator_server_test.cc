@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "rpc/channel.h"
 #include "rpc/errors.h"
+#include "rpc/testing/call_unary.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -50,13 +51,13 @@ class CoordinatorServerTest : public ::testing::Test {
   }
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request) {
     return rpc::CallUnary<v1::SubmitResponse>(
-        {}, [&](auto* c, auto* r) { return stub_->Submit(c, request, r); });
+        [&](auto* c, auto* r) { return stub_->Submit(c, request, r); });
   }
   v1::Job Get(const std::string& id) {
     v1::GetRequest request;
     request.set_job_id(id);
     return rpc::CallUnary<v1::GetResponse>(
-               {}, [&](auto* c, auto* r) { return stub_->Get(c, request, r); })
+               [&](auto* c, auto* r) { return stub_->Get(c, request, r); })
         ->job();
   }
   // All responses of a watch, to its end.
@@ -106,7 +107,7 @@ class CoordinatorServerTest : public ::testing::Test {
       const v1::RendezvousRequest& request) {
     auto stub = v1::AgentService::NewStub(rpc::MakeChannel(server_->address()));
     return rpc::CallUnary<v1::RendezvousResponse>(
-        {}, [&](auto* c, auto* r) { return stub->Rendezvous(c, request, r); });
+        [&](auto* c, auto* r) { return stub->Rendezvous(c, request, r); });
   }
 
   std::string folder_;
@@ -160,7 +161,7 @@ TEST_F(CoordinatorServerTest, ACancelStopsARunningJob) {
   WaitFor("job", v1::JOB_STATE_RUNNING);
   v1::CancelRequest request;
   request.set_job_id("job");
-  ASSERT_TRUE(rpc::CallUnary<v1::CancelResponse>({}, [&](auto* c, auto* r) {
+  ASSERT_TRUE(rpc::CallUnary<v1::CancelResponse>([&](auto* c, auto* r) {
                 return stub_->Cancel(c, request, r);
               }).ok());
   WaitFor("job", v1::JOB_STATE_CANCELLED);

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "coordinator/jobs/job_book.h"
+#include "coordinator/server/job_registry.h"
 #include "coordinator/store/job_store.h"
 #include "evenstep/v1/job.pb.h"
 
@@ -35,7 +35,7 @@ using LogSink = FollowSink<v1::LogsResponse>;
 class Followers {
  public:
   // Both outlive the followers.
-  Followers(JobBook& book, JobStore& store) : book_(book), store_(store) {}
+  Followers(JobRegistry& book, JobStore& store) : book_(book), store_(store) {}
 
   // Sends what is there. NOT_FOUND comes through the sink. The number names the
   // follower from then on.
@@ -77,7 +77,7 @@ class Followers {
   template <typename Follower>
   Progress PumpWhileRoom(Follower& follower);
 
-  JobBook& book_;
+  JobRegistry& book_;
   JobStore& store_;
   int64_t next_ = 1;
   std::map<int64_t, Watcher> watchers_;

@@ -41,9 +41,10 @@ struct World {
   Inline planners;
   std::unique_ptr<JobStore> store = *SqliteJobStore::Open(":memory:", {});
   Metrics metrics{"fuzz"};
-  Coordinator coordinator{{*store, metrics, clock, planners,
-                           [](std::function<void()>) {}, RealPlanner()},
-                          {}};
+  Coordinator coordinator{
+      {*store, metrics, clock, planners, [](std::function<void()>) {},
+       evenstep::planner::RealPlanner()},
+      {}};
 };
 
 template <typename Request, typename Answer>

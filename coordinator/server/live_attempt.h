@@ -13,9 +13,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/jobs/attempt.h"
-#include "coordinator/planning/cost_refit.h"
-#include "coordinator/planning/plan_pipeline.h"
-#include "coordinator/planning/step_summary.h"
+#include "coordinator/steps/job_steps.h"
 #include "evenstep/v1/agent.pb.h"
 #include "jobspec/job_spec.h"
 
@@ -32,21 +30,12 @@ struct LiveAttempt {
   LiveAttempt(v1::AttemptId id, std::vector<NodeShare> shares,
               const jobspec::JobSpec& job_spec)
       : spec(job_spec),
-        pipeline(spec, RanksPerNode(shares), id.generation()),
-        totals(spec.ranks, spec.steps),
+        steps(spec, RanksPerNode(shares), id.generation()),
         attempt(std::move(id), std::move(shares)) {}
 
   jobspec::JobSpec spec;
-  PlanPipeline pipeline;
-  StepTotals totals;
+  JobSteps steps;
   Attempt attempt;
-  // Reports of steps that not all ranks have reported, by step and rank.
-  std::map<int64_t, std::map<int, v1::StepReport>> reports;
-  // Generation's costs once known; empty before.
-  v1::CoordinatorMessage costs;
-  // Since the costs are known, unless the job keeps to them.
-  std::optional<CostRefit> refit;
-  bool drift_told = false;
 
   absl::Duration start_deadline = absl::InfiniteDuration();
   // How far the ranks' reports and the plans have come, and since when.

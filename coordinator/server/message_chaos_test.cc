@@ -38,6 +38,7 @@
 #include "prometheus/text_serializer.h"
 #include "rpc/channel.h"
 #include "rpc/errors.h"
+#include "rpc/testing/call_unary.h"
 #include "wire/testing/message_mutator.h"
 
 namespace evenstep::coordinator {
@@ -255,14 +256,14 @@ class MessageChaosTest : public ::testing::Test {
     v1::SubmitRequest request = testing::SmallJob(id, ranks, steps);
     request.mutable_spec()->mutable_timeouts()->set_stop_ms(20);
     const auto response = rpc::CallUnary<v1::SubmitResponse>(
-        {}, [&](auto* c, auto* r) { return stub_->Submit(c, request, r); });
+        [&](auto* c, auto* r) { return stub_->Submit(c, request, r); });
     ASSERT_TRUE(response.ok()) << response.status();
   }
   v1::Job Get(const std::string& id) {
     v1::GetRequest request;
     request.set_job_id(id);
     const auto response = rpc::CallUnary<v1::GetResponse>(
-        {}, [&](auto* c, auto* r) { return stub_->Get(c, request, r); });
+        [&](auto* c, auto* r) { return stub_->Get(c, request, r); });
     EXPECT_TRUE(response.ok())
         << "the coordinator is gone: " << response.status();
     return response.ok() ? response->job() : v1::Job();
@@ -271,7 +272,7 @@ class MessageChaosTest : public ::testing::Test {
     v1::CancelRequest request;
     request.set_job_id(id);
     const auto response = rpc::CallUnary<v1::CancelResponse>(
-        {}, [&](auto* c, auto* r) { return stub_->Cancel(c, request, r); });
+        [&](auto* c, auto* r) { return stub_->Cancel(c, request, r); });
     EXPECT_TRUE(response.ok()) << response.status();
   }
   template <typename Condition>

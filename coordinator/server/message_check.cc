@@ -4,9 +4,8 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "base/ids.h"
 #include "base/status_macros.h"
-#include "coordinator/planning/step_summary.h"
+#include "coordinator/steps/step_summary.h"
 #include "google/protobuf/util/time_util.h"
 #include "wire/job_spec_proto.h"
 #include "wire/message_bounds.h"
@@ -83,7 +82,7 @@ MessageVerdict ForeignRank(const MessageContext& context, int rank) {
 // of the coordinator no plan is known, while its trainers run on.
 bool IsPast(const MessageContext& context, int64_t step) {
   return context.live->stopping ||
-         (step >= 0 && step < context.live->pipeline.next_step());
+         (step >= 0 && step < context.live->steps.next_step());
 }
 
 MessageVerdict CheckLengths(const v1::JobLengthReport& message,
@@ -93,9 +92,9 @@ MessageVerdict CheckLengths(const v1::JobLengthReport& message,
   if (!RunsRank(context, report.rank())) {
     return ForeignRank(context, report.rank());
   }
-  const PlanPipeline& pipeline = context.live->pipeline;
+  const JobSteps& steps = context.live->steps;
   if (IsPast(context, report.step())) return Repeat();
-  return FailUnlessOk("content", pipeline.CheckLengths(report));
+  return FailUnlessOk("content", steps.CheckLengths(report));
 }
 
 MessageVerdict CheckStep(const v1::JobStepReport& message,
@@ -105,21 +104,21 @@ MessageVerdict CheckStep(const v1::JobStepReport& message,
   if (!RunsRank(context, report.rank())) {
     return ForeignRank(context, report.rank());
   }
-  const PlanPipeline& pipeline = context.live->pipeline;
-  const v1::StepPlan* const plan = pipeline.Find(report.step());
+  const JobSteps& steps = context.live->steps;
+  const v1::StepPlan* const plan = steps.Find(report.step());
   if (plan != nullptr) {
     return FailUnlessOk("content", CheckStepReport(*plan, report));
   }
   if (IsPast(context, report.step())) return Repeat();
   return Refuse("step", "step report of rank ", report.rank(), " for step ",
-                report.step(), ": step ", pipeline.next_step(),
+                report.step(), ": step ", steps.next_step(),
                 " is not planned yet");
 }
 
 MessageVerdict CheckCosts(const v1::MeasuredCosts& message,
                           const MessageContext& context) {
   if (!RunsRank(context, 0)) return ForeignRank(context, 0);
-  if (context.live->costs.has_costs()) return Repeat();
+  if (context.live->steps.costs().has_value()) return Repeat();
   const auto costs = wire::FromProto(message.costs());
   // Costs are estimates: OnCosts replaces those that no plan may be made with.
   if (!costs.ok()) return Take();
@@ -319,7 +318,8 @@ MessageVerdict CheckAgentMessage(const v1::AgentMessage& message,
                   " bytes; at most ", row->max_bytes);
   }
   const v1::AttemptId& id = AttemptOf(message);
-  if (!IsLegalJobId(id.job_id()) || id.attempt() < 1 || id.generation() < 0) {
+  if (!wire::IsLegalJobId(id.job_id()) || id.attempt() < 1 ||
+      id.generation() < 0) {
     return Refuse("attempt", "a message '", row->name, "' of attempt ",
                   id.attempt(), ", generation ", id.generation(),
                   " of a job whose id has ", id.job_id().size(), " bytes");
@@ -360,7 +360,7 @@ absl::Status CheckHello(const v1::AgentHello& hello) {
   EVENSTEP_RETURN_IF_ERROR(wire::CheckRange(
       "hello: running attempts", hello.running_size(), 0, kMaxSlots));
   for (const v1::AttemptId& running : hello.running()) {
-    if (IsLegalJobId(running.job_id())) continue;
+    if (wire::IsLegalJobId(running.job_id())) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("hello: a running attempt of a job whose id has ",
                      running.job_id().size(), " bytes is not legal"));

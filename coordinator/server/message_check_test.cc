@@ -29,26 +29,29 @@ v1::AttemptId Id() {
 // them is committed.
 class MessageCheckTest : public ::testing::Test {
  protected:
-  MessageCheckTest()
-      : live_(Id(), {{"a", 0, 1}, {"b", 1, 1}},
-              *wire::FromProto(testing::SmallJob("job", 2, kSteps).spec())) {
+  static LiveAttempt MakeAttempt() {
+    return LiveAttempt(
+        Id(), {{"a", 0, 1}, {"b", 1, 1}},
+        *wire::FromProto(testing::SmallJob("job", 2, kSteps).spec()));
+  }
+  MessageCheckTest() : live_(MakeAttempt()) {
     planner::TimeModel costs;
     costs.linear_ns_per_token = 100;
-    live_.pipeline.SetCosts(costs);
-    live_.pipeline.OpenForData();
+    live_.steps.SetCosts(costs);
+    live_.steps.OpenForData();
     for (int64_t step = 0; step < 2; ++step) {
       for (int rank : {0, 1}) {
         EXPECT_TRUE(
-            live_.pipeline
+            live_.steps
                 .AddLengths(
                     testing::Lengths(Id(), rank, 2, step).lengths().report())
                 .ok());
       }
-      PlanOutcome outcome = MakeCheckedPlan(*live_.pipeline.NextWork(),
-                                            RealPlanner(), RealClock());
-      EXPECT_TRUE(live_.pipeline.Accept(std::move(outcome)).ok());
+      PlanOutcome outcome = PlanStep(*live_.steps.NextWork(),
+                                     planner::RealPlanner(), RealClock());
+      EXPECT_TRUE(live_.steps.Accept(std::move(outcome)).ok());
     }
-    live_.pipeline.Forget(0);
+    live_.steps.Forget(0);
   }
 
   MessageVerdict Check(const v1::AgentMessage& message,
@@ -58,8 +61,13 @@ class MessageCheckTest : public ::testing::Test {
   Verdict VerdictOf(const v1::AgentMessage& message, const std::string& node) {
     return Check(message, node).verdict;
   }
+  // Of an attempt whose costs are not known yet.
+  Verdict VerdictOfCosts(const v1::AgentMessage& message) {
+    const LiveAttempt fresh = MakeAttempt();
+    return CheckAgentMessage(message, {"a", &fresh, true}).verdict;
+  }
   v1::AgentMessage StepOf(int rank) {
-    return testing::Step(Id(), rank, *live_.pipeline.Find(1));
+    return testing::Step(Id(), rank, *live_.steps.Find(1));
   }
 
   LiveAttempt live_;
@@ -69,7 +77,7 @@ TEST_F(MessageCheckTest, WhatAnHonestAgentSaysIsTaken) {
   v1::AgentMessage abandon = testing::CollectiveFailed(Id(), 0);
   abandon.mutable_abandon()->set_step(3);
   for (const v1::AgentMessage& message :
-       {testing::Ready(Id()), testing::Data(Id(), 0), testing::Costs(Id()),
+       {testing::Ready(Id()), testing::Data(Id(), 0),
         testing::Lengths(Id(), 0, 2, 2), testing::Started(Id(), 0), StepOf(0),
         testing::Log(Id(), 0, "line"), testing::Log(Id(), -1, "agent"),
         testing::CleanExit(Id(), 0, kSteps), testing::Killed(Id(), 0, 9),
@@ -78,6 +86,8 @@ TEST_F(MessageCheckTest, WhatAnHonestAgentSaysIsTaken) {
     EXPECT_EQ(verdict.verdict, Verdict::kTake)
         << message.ShortDebugString() << verdict.error;
   }
+  EXPECT_EQ(VerdictOfCosts(testing::Costs(Id())), Verdict::kTake);
+  EXPECT_EQ(VerdictOf(testing::Costs(Id()), "a"), Verdict::kRepeat);
 }
 
 TEST_F(MessageCheckTest, NobodySpeaksForARankOfAnotherNode) {
@@ -202,11 +212,11 @@ TEST_F(MessageCheckTest, OwnReportsThatCannotBeTrueFailTheAttempt) {
   EXPECT_EQ(VerdictOf(data, "a"), Verdict::kFail);
   v1::AgentMessage costs = testing::Costs(Id());
   costs.mutable_costs()->mutable_costs()->set_linear_ns_per_token(-1);
-  EXPECT_EQ(VerdictOf(costs, "a"), Verdict::kTake) << "estimates are replaced";
+  EXPECT_EQ(VerdictOfCosts(costs), Verdict::kTake) << "estimates are replaced";
   costs = testing::Costs(Id());
   v1::CostModel& video = *costs.mutable_costs()->mutable_costs();
   video.mutable_spatial()->set_linear_ns_per_token(1);
-  EXPECT_EQ(VerdictOf(costs, "a"), Verdict::kFail);
+  EXPECT_EQ(VerdictOfCosts(costs), Verdict::kFail);
 }
 
 TEST_F(MessageCheckTest, TextsAndNumbersAreBounded) {

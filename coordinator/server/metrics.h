@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "coordinator/jobs/job_state.h"
-#include "coordinator/planning/checked_plan.h"
+#include "coordinator/steps/plan_work.h"
 #include "evenstep/v1/job.pb.h"
 #include "prometheus/counter.h"
 #include "prometheus/exposer.h"

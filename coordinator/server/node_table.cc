@@ -51,6 +51,7 @@ absl::StatusOr<HelloKind> NodeTable::Hello(const v1::AgentHello& hello,
   node.link = std::move(link);
   node.lost = false;
   node.leftovers.clear();
+  node.end_leftovers_at = now;
   node.leaving = node.leaving && kind == HelloKind::kReconnected;
   Renew(node, now);
   return kind;
@@ -82,14 +83,31 @@ void NodeTable::RenewAll(absl::Duration now) {
 void NodeTable::AddLeftover(const std::string& name, const v1::AttemptId& id) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return;
-  it->second.leftovers.emplace(id.job_id(), id.attempt());
+  it->second.leftovers.push_back(id);
 }
 
 void NodeTable::RemoveLeftover(const std::string& name,
                                const v1::AttemptId& id) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return;
-  it->second.leftovers.erase({id.job_id(), id.attempt()});
+  std::erase_if(it->second.leftovers, [&](const v1::AttemptId& leftover) {
+    return leftover.job_id() == id.job_id() &&
+           leftover.attempt() == id.attempt();
+  });
+}
+
+std::vector<std::pair<std::string, v1::AttemptId>> NodeTable::TakeLeftovers(
+    absl::Duration now, absl::Duration interval) {
+  std::vector<std::pair<std::string, v1::AttemptId>> taken;
+  for (auto& [name, node] : nodes_) {
+    if (node.link == nullptr || node.leftovers.empty() ||
+        now < node.end_leftovers_at) {
+      continue;
+    }
+    node.end_leftovers_at = now + interval;
+    for (const v1::AttemptId& id : node.leftovers) taken.emplace_back(name, id);
+  }
+  return taken;
 }
 
 void NodeTable::Disconnect(const AgentLink* link, absl::Duration now) {
@@ -133,13 +151,13 @@ std::vector<FreeNode> NodeTable::Free(
     const std::map<std::string, int>& used_slots, absl::Duration now) const {
   std::vector<FreeNode> free;
   for (const auto& [name, node] : nodes_) {
-    if (node.lost || node.leaving || node.link == nullptr ||
-        !node.leftovers.empty() || now - node.lease_from >= lease_) {
-      continue;
-    }
+    if (node.lost || node.leaving || node.link == nullptr) continue;
+    const bool must_wait =
+        !node.leftovers.empty() || now - node.lease_from >= lease_;
     const auto used = used_slots.find(name);
     const int taken = used == used_slots.end() ? 0 : used->second;
-    free.push_back({name, node.slots, std::max(0, node.slots - taken)});
+    const int left = must_wait ? 0 : std::max(0, node.slots - taken);
+    free.push_back({name, node.slots, left});
   }
   return free;
 }

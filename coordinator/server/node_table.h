@@ -10,7 +10,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,9 +41,10 @@ struct Node {
   bool lost = false;                // not used until it is back
   // Attempts that its agent runs and that are over here. Their processes may
   // live, so the node gets no new work before the agent confirms the end.
-  std::set<std::pair<std::string, int64_t>> leftovers;  // job, attempt
-  bool leaving = false;  // its agent is stopping: gets no new work
-  int num_refused = 0;   // messages of this stream
+  std::vector<v1::AttemptId> leftovers;
+  absl::Duration end_leftovers_at;  // told to end them next
+  bool leaving = false;             // its agent is stopping: gets no new work
+  int num_refused = 0;              // messages of this stream
 };
 
 // What tells a restarted agent from another one of the same name.
@@ -83,8 +83,11 @@ class NodeTable {
   void Renew(Node& node, absl::Duration now) { node.lease_from = now; }
   // Every node that is not lost, with or without a stream.
   void RenewAll(absl::Duration now);
-  // Its agent was told to end the attempt; a hello starts the list anew.
+  // A hello starts the list anew.
   void AddLeftover(const std::string& name, const v1::AttemptId& id);
+  // Those to be ended now, with their nodes; each again after `interval`.
+  std::vector<std::pair<std::string, v1::AttemptId>> TakeLeftovers(
+      absl::Duration now, absl::Duration interval);
   void RemoveLeftover(const std::string& name, const v1::AttemptId& id);
   // The stream is over. Nothing happens for a link that was replaced.
   void Disconnect(const AgentLink* link, absl::Duration now);
@@ -95,7 +98,8 @@ class NodeTable {
 
   // False: the node has no stream.
   bool Send(const std::string& name, const v1::CoordinatorMessage& message);
-  // Nodes that can take ranks: heard within the lease, and without leftovers.
+  // Nodes that take ranks. One that has leftovers, or was not heard for a
+  // lease, has no free slots: it counts, but must wait.
   std::vector<FreeNode> Free(const std::map<std::string, int>& used_slots,
                              absl::Duration now) const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }

@@ -108,8 +108,8 @@ TEST_F(NodeTableTest, MessagesRenewTheLease) {
 
 TEST_F(NodeTableTest, ANodeThatIsLateOnAnOpenStreamIsKeptButGetsNoWork) {
   const auto link = Join("a", "1");
-  EXPECT_EQ(table_.Free({}, kStart + absl::Seconds(4)).size(), 1u);
-  EXPECT_TRUE(table_.Free({}, kStart + absl::Seconds(5)).empty());
+  EXPECT_EQ(table_.Free({}, kStart + absl::Seconds(4))[0].free, 4);
+  EXPECT_EQ(table_.Free({}, kStart + absl::Seconds(5))[0].free, 0);
   EXPECT_TRUE(table_.TakeLost(kStart + absl::Seconds(19)).empty());
   // Its stream broke at last: it has one lease to come back.
   table_.Disconnect(link.get(), kStart + absl::Seconds(19));
@@ -123,13 +123,17 @@ TEST_F(NodeTableTest, ANodeWithLeftoversGetsNoNewWork) {
   id.set_job_id("job");
   id.set_attempt(2);
   table_.AddLeftover("a", id);
-  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  EXPECT_EQ(table_.Free({}, kStart)[0].free, 0);
+  const absl::Duration interval = absl::Seconds(2);
+  EXPECT_EQ(table_.TakeLeftovers(kStart, interval).size(), 1u);
+  EXPECT_TRUE(table_.TakeLeftovers(kStart, interval).empty());
+  EXPECT_EQ(table_.TakeLeftovers(kStart + interval, interval).size(), 1u);
   v1::AttemptId other = id;
   other.set_attempt(1);
   table_.RemoveLeftover("a", other);
-  EXPECT_TRUE(table_.Free({}, kStart).empty());
+  EXPECT_EQ(table_.Free({}, kStart)[0].free, 0);
   table_.RemoveLeftover("a", id);
-  EXPECT_EQ(table_.Free({}, kStart).size(), 1u);
+  EXPECT_EQ(table_.Free({}, kStart)[0].free, 4);
 }
 
 TEST_F(NodeTableTest, OnlyConnectedNodesHaveFreeSlots) {

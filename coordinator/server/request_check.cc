@@ -6,7 +6,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/ids.h"
 #include "base/status_macros.h"
 #include "coordinator/server/job_errors.h"
 #include "wire/message_bounds.h"
@@ -37,7 +36,7 @@ absl::Status CheckJobIdBytes(const std::string& id) {
 }  // namespace
 
 absl::Status CheckRequest(const v1::SubmitRequest& request) {
-  if (!IsLegalJobId(request.job_id())) {
+  if (!wire::IsLegalJobId(request.job_id())) {
     return InvalidSpec(absl::InvalidArgumentError(
         absl::StrCat("a job id has 1 to ", wire::kMaxJobIdBytes,
                      " of [a-z0-9-] and begins with a letter; this one has ",

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/jobs/job_record.h"
+#include "coordinator/jobs/job_state.h"
 #include "evenstep/v1/job.pb.h"
 
 namespace evenstep::coordinator {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/store/faulty_job_store.h"
 #include "coordinator/store/sqlite_job_store.h"
+#include "coordinator/testing/faulty_job_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -76,6 +76,16 @@ class Database {
 // RESOURCE_EXHAUSTED, DATA_LOSS, ALREADY_EXISTS (constraint) or UNAVAILABLE.
 absl::Status SqliteError(sqlite3* database, int code);
 
+// The tables of the store (sqlite_job_store.h) and how a file comes to have
+// them. Stateless.
+
+// Version that this program writes. Files of newer versions are refused.
+inline constexpr int kStoreVersion = 2;
+
+// Sets the file up, looks whether it is whole, and brings it to kStoreVersion.
+// DATA_LOSS: it is damaged. FAILED_PRECONDITION: written by a newer version.
+absl::Status PrepareStore(Database& database);
+
 }  // namespace evenstep::coordinator
 
 #endif  // EVENSTEP_COORDINATOR_STORE_SQLITE_DATABASE_H_

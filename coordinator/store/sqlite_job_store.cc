@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "coordinator/store/sqlite_schema.h"
+#include "coordinator/store/sqlite_database.h"
 
 namespace evenstep::coordinator {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/testing/temp_folder.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::data {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::data {
 namespace {

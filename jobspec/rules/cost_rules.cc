@@ -1,5 +1,3 @@
-#include "jobspec/rules/cost_rules.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "jobspec/profile.h"
+#include "jobspec/rules/rule_parts.h"
 #include "planner/costs/cost_limits.h"
 #include "planner/validate.h"
 

@@ -1,5 +1,3 @@
-#include "jobspec/rules/data_rules.h"
-
 #include <limits>
 #include <string>
 
@@ -8,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "base/parse_value.h"
 #include "data/source_kind.h"
+#include "jobspec/rules/rule_parts.h"
 
 namespace evenstep::jobspec {
 namespace {

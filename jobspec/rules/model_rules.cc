@@ -1,10 +1,9 @@
-#include "jobspec/rules/model_rules.h"
-
 #include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "data/latents/latents_dataset.h"
+#include "jobspec/rules/rule_parts.h"
 #include "planner/validate.h"
 
 namespace evenstep::jobspec {

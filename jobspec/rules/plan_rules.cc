@@ -1,9 +1,7 @@
-#include "jobspec/rules/plan_rules.h"
-
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
-#include "jobspec/model_memory.h"
-#include "jobspec/rules/model_rules.h"
+#include "jobspec/plan_request.h"
+#include "jobspec/rules/rule_parts.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 #include "planner/validate.h"

@@ -1,6 +1,6 @@
 #include "jobspec/rules/rule_parts.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::jobspec {
 namespace {

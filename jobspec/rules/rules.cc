@@ -4,10 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/parse_value.h"
-#include "jobspec/rules/cost_rules.h"
-#include "jobspec/rules/data_rules.h"
-#include "jobspec/rules/model_rules.h"
-#include "jobspec/rules/plan_rules.h"
 #include "jobspec/rules/rule_parts.h"
 
 namespace evenstep::jobspec {

@@ -3,9 +3,7 @@
 
 // The rules of a job that need no data and no cluster, with the key that each
 // is about, so that a reader of files can say on which line it stands. Used
-// inside jobspec, and where a model is read from elsewhere. Those of each topic
-// stand in a file of their own: model_rules.h, data_rules.h, plan_rules.h and
-// cost_rules.h. Pure functions.
+// inside jobspec, and where a model is read from elsewhere. Pure functions.
 
 #include <optional>
 #include <string>

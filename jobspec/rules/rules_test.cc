@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
 
 namespace evenstep::jobspec {
 namespace {

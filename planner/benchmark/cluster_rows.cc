@@ -6,7 +6,7 @@
 
 #include "data/length_law.h"
 #include "planner/benchmark/rows.h"
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 #include "planner/planner.h"
 #include "planner/testing/fresh_batches.h"
 #include "planner/testing/measure.h"

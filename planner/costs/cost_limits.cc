@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
-#include "planner/validate_costs.h"
+#include "base/status_macros.h"
 
 namespace evenstep::planner {
 namespace {
@@ -17,7 +20,43 @@ constexpr double kPasses = 3;
 constexpr double kProductsPerPair = 2;
 constexpr double kNsPerMultiplication = 1e-4;
 
+using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;
+
+// The costs of the entries are checked by ValidateTime.
+absl::Status ValidateDegrees(const std::string& field,
+                             const CollectiveCosts& costs) {
+  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(absl::StrCat("entries of ", field),
+                                            costs.size(), 0, kMaxRanks));
+  int last_degree = 0;
+  for (const auto& entry : costs) {
+    if (entry.degree <= last_degree) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " lists degree ", entry.degree, " after ",
+                       last_degree, "; degrees must ascend from 1"));
+    }
+    last_degree = entry.degree;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status ValidateTime(const TimeModel& time) {
+  const std::pair<const char*, const CollectiveCosts*> lists[] = {
+      {"time.collective", &time.collective},
+      {"time.collective_across", &time.collective_across},
+      {"time.gather", &time.gather},
+      {"time.gather_across", &time.gather_across}};
+  for (const auto& [name, costs] : lists) {
+    EVENSTEP_RETURN_IF_ERROR(ValidateDegrees(name, *costs));
+  }
+  absl::Status status;
+  VisitCosts(time, [&status](const auto& name, auto cost, auto highest) {
+    status.Update(
+        InRange<decltype(cost)>(absl::StrCat("time.", name), cost, 0, highest));
+  });
+  return status;
+}
 
 TimeModel HighestCosts(TimeModel time) {
   VisitCosts(time, [](const auto&, auto& cost, auto highest) {

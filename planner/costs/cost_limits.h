@@ -10,9 +10,10 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "planner/costs/model.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
+#include "planner/model.h"
 
 namespace evenstep::planner {
 
@@ -58,6 +59,9 @@ void VisitCosts(Time& time, const Visit& visit) {
   visit_list("collective_across", time.collective_across);
   visit_list("gather_across", time.gather_across);
 }
+
+// INVALID_ARGUMENT with the field and the number.
+absl::Status ValidateTime(const TimeModel& time);
 
 // The same model with every cost at its limit.
 TimeModel HighestCosts(TimeModel time);

@@ -9,7 +9,6 @@
 
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
-#include "planner/validate_costs.h"
 
 namespace evenstep::planner {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "planner/planner.h"
-
 namespace evenstep::planner {
 namespace {
 

@@ -79,7 +79,10 @@ std::vector<BlockClass> BlockClasses(const PlanRequest& request);
 std::vector<Block> BlocksOfClass(const PlanRequest& request,
                                  const BlockClass& block_class);
 
-// As LegalDegrees of planner.h: ascending, 1 always among them.
+// Degrees that the model's heads allow on this cluster's blocks of the asked
+// shape, ascending; 1 is always among them.
+std::vector<int> LegalDegrees(const PlanRequest& request);
+// The same, of a cluster of so many ranks.
 std::vector<int> LegalDegreesFor(int num_ranks, const ModelShape& model,
                                  BlockShape shape);
 

@@ -7,8 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "planner/costs/sample_size.h"
-#include "planner/planner.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 
 namespace evenstep::planner {
 namespace {
@@ -255,9 +254,7 @@ absl::Status CheckSamplesFit(const PlanRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFits(int64_t max_length, PlanRequest request) {
-  request.samples = {{0, max_length, max_length}};
-  EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
+absl::Status CheckLongestFits(const PlanRequest& request) {
   return SmallestDegreeFor("a sample of max_length", request.samples[0],
                            request, RoomiestMode(request))
       .status();

@@ -40,6 +40,9 @@ std::vector<int> StaticDegrees(const PlanRequest& request);
 // degree holds in any mode.
 absl::Status CheckSamplesFit(const PlanRequest& request);
 
+// The same of the request's one sample, which is as long as the run allows.
+absl::Status CheckLongestFits(const PlanRequest& request);
+
 }  // namespace evenstep::planner
 
 #endif  // EVENSTEP_PLANNER_COSTS_FITS_H_

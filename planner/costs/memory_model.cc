@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "planner/costs/degrees.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 
 namespace evenstep::planner {
 namespace {
@@ -137,6 +140,51 @@ int64_t StateBytesPerParameter(StateLayout layout, int num_ranks,
   const int64_t whole = float32 ? 8 : 6;
   const int64_t sharded = (float32 ? 20 : 24) * (int64_t{1} + replicas);
   return whole + (sharded + num_ranks - 1) / num_ranks;
+}
+
+namespace {
+
+absl::Status CheckDevice(const DeviceMemory& device) {
+  const bool ok =
+      device.device_bytes > 0 && device.device_bytes <= kMaxActivationBytes &&
+      device.margin >= 0 && device.margin < 1 && device.parameters >= 0 &&
+      device.parameters <= kMaxActivationBytes / 64 &&
+      device.states_over_ranks >= 1 && device.states_over_ranks <= kMaxRanks &&
+      device.shard_replicas >= 0 &&
+      device.shard_replicas < device.states_over_ranks;
+  if (ok) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device_bytes ", device.device_bytes, ", margin ", device.margin,
+      ", parameters ", device.parameters, ", states_over_ranks ",
+      device.states_over_ranks, ", shard_replicas ", device.shard_replicas,
+      " are out of range"));
+}
+
+}  // namespace
+
+absl::Status DeriveMemory(const DeviceMemory& device, MemoryModel* memory) {
+  const int num_ways = (memory->tokens_per_rank != 0 ? 1 : 0) +
+                       (memory->activation_bytes != 0 ? 1 : 0) +
+                       (device.device_bytes != 0 ? 1 : 0);
+  if (num_ways != 1) {
+    return absl::InvalidArgumentError(
+        "exactly one of tokens_per_rank, activation_bytes and device_bytes "
+        "must be given");
+  }
+  if (device.device_bytes == 0) return absl::OkStatus();
+  EVENSTEP_RETURN_IF_ERROR(CheckDevice(device));
+  const int64_t states =
+      device.parameters * StateBytesPerParameter(device.states,
+                                                 device.states_over_ranks,
+                                                 device.shard_replicas);
+  memory->activation_bytes =
+      std::llround((1 - device.margin) *
+                   static_cast<double>(device.device_bytes)) -
+      states;
+  if (memory->activation_bytes > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the states of ", device.parameters, " parameters take ", states,
+      " bytes, all of device_bytes ", device.device_bytes, " less the margin"));
 }
 
 }  // namespace evenstep::planner

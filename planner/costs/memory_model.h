@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {
@@ -48,6 +49,21 @@ enum class StateLayout {
 
 // Bytes that a rank holds for each parameter of the model, rounded up.
 int64_t StateBytesPerParameter(StateLayout layout, int num_ranks, int replicas);
+
+// What the memory of a model may follow from.
+struct DeviceMemory {
+  int64_t device_bytes = 0;
+  double margin = 0;
+  int64_t parameters = 0;
+  StateLayout states = StateLayout::kReplicatedFloat32;
+  int states_over_ranks = 1;
+  int shard_replicas = 0;
+};
+
+// Sets memory.activation_bytes from `device`, if that is how memory is stated.
+// INVALID_ARGUMENT if it is stated in none or several of the three ways, or if
+// nothing is left.
+absl::Status DeriveMemory(const DeviceMemory& device, MemoryModel* memory);
 
 }  // namespace evenstep::planner
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "planner/costs/degrees.h"
-#include "planner/costs/model.h"
+#include "planner/model.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {

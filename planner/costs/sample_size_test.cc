@@ -5,6 +5,7 @@
 #include "planner/costs/cost_model.h"
 #include "planner/costs/fits.h"
 #include "planner/costs/memory_model.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 #include "planner/validate.h"

@@ -12,9 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/even/block_tree.h"
-#include "planner/even/even_rivals.h"
+#include "planner/even/candidate_set.h"
 #include "planner/even/exact.h"
-#include "planner/even/kicks.h"
 #include "planner/even/level_fill.h"
 #include "planner/even/local_search.h"
 #include "planner/even/tree_packing.h"
@@ -150,20 +149,20 @@ std::vector<std::vector<Placement>> Place(const PolicyInput& input) {
 
 // Aligned blocks of some degrees only. Nothing if they cannot hold the samples.
 void OfferAligned(const PolicyInput& input, std::vector<int> degrees,
-                  Contest& contest) {
+                  CandidateSet& candidates) {
   PlanRequest request = input.request;
   request.options.blocks = BlockShape::kAligned;
   request.options.degrees = std::move(degrees);
   if (!CheckSamplesFit(request).ok()) return;
   const CostTable table(request, input.costs);
   const LowerBound bound = ComputeLowerBound(request, input.costs, table);
-  contest.OfferEach(Place({request, input.costs, table, bound}));
+  candidates.OfferEach(Place({request, input.costs, table, bound}));
 }
 
 // As many degrees as a rank may have groups: from the smallest that holds the
 // longest sample downwards. Aligned blocks of one degree are one group a rank.
 void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
-                    Contest& contest) {
+                    CandidateSet& candidates) {
   PlanRequest request = input.request;
   request.run.max_length = 0;
   request.options.blocks = BlockShape::kAligned;
@@ -176,7 +175,7 @@ void OfferFewGroups(const PolicyInput& input, const std::vector<int>& aligned,
     if (*degree > *widest || (*degree > 1 && !room)) continue;
     degrees.push_back(*degree);
   }
-  OfferAligned(input, std::move(degrees), contest);
+  OfferAligned(input, std::move(degrees), candidates);
 }
 
 absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
@@ -187,17 +186,17 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
   PlanRequest on_aligned = request;
   on_aligned.options.blocks = BlockShape::kAligned;
   const std::vector<int> aligned = LegalDegrees(on_aligned);
-  Contest contest(input);
+  CandidateSet candidates(input);
   // Aligned blocks are contiguous too. Without a barrier they often do better,
   // because nobody waits between nested blocks; they need fewer groups; and a
   // search among few degrees goes deeper.
-  if (contiguous) OfferAligned(input, aligned, contest);
-  if (!(contiguous && per_step && contest.IsNearBound())) {
-    contest.OfferEach(Place(input));
+  if (contiguous) OfferAligned(input, aligned, candidates);
+  if (!(contiguous && per_step && candidates.IsNearBound())) {
+    candidates.OfferEach(Place(input));
   }
-  OfferRivals(input, contest);
-  if (contest.refused()) OfferFewGroups(input, aligned, contest);
-  std::vector<Placement> placements = contest.Take();
+  AddBaselineCandidates(input, candidates);
+  if (candidates.refused()) OfferFewGroups(input, aligned, candidates);
+  std::vector<Placement> placements = candidates.Take();
   if (!placements.empty()) return placements;
   return absl::FailedPreconditionError(
       absl::StrCat("no plan was found in which every rank belongs to at most ",
@@ -211,12 +210,12 @@ absl::StatusOr<std::vector<Placement>> PlaceInOneMode(
 // two exceptions: it is the one that mixes modes, which pays where memory is
 // tight; and if fixed costs are a large part of the step, what counts is how
 // few micro-batches a rank runs.
-bool RoundsMayWin(const PolicyInput& input, const Contest& contest) {
+bool RoundsMayWin(const PolicyInput& input, const CandidateSet& candidates) {
   const int num_samples = input.table.num_samples();
   if (num_samples <= kMaxKickedSamples) return true;
   const int size = num_samples + 2 * input.request.cluster.num_ranks();
   if (size > kMaxSizeWithBands) return false;
-  return contest.Recomputes() ||
+  return candidates.Recomputes() ||
          input.table.fixed_ns(0) >= input.bound.step_ns / kRoundsShareDivisor;
 }
 
@@ -224,7 +223,7 @@ bool RoundsMayWin(const PolicyInput& input, const Contest& contest) {
 // under per_round also modes mixed in the search.
 absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     const PolicyInput& input) {
-  Contest contest(input);
+  CandidateSet candidates(input);
   const bool per_round = input.request.options.sync == SyncMode::kPerRound;
   std::vector<std::vector<Placement>> known;
   absl::Status last = absl::OkStatus();
@@ -242,13 +241,14 @@ absl::StatusOr<std::vector<Placement>> PlaceWithRecompute(
     if (!placements.ok()) continue;
     for (Placement& placement : *placements) placement.recompute_layers = mode;
     if (per_round) known.push_back(*placements);
-    contest.Offer(*std::move(placements));
+    candidates.Offer(*std::move(placements));
   }
-  OfferRivals(input, contest);
-  if (per_round || (!contest.IsNearBound() && RoundsMayWin(input, contest))) {
-    contest.OfferEach(PlaceEvenRounds(input, known));
+  AddBaselineCandidates(input, candidates);
+  if (per_round ||
+      (!candidates.IsNearBound() && RoundsMayWin(input, candidates))) {
+    candidates.OfferEach(PlaceEvenRounds(input, known));
   }
-  std::vector<Placement> placements = contest.Take();
+  std::vector<Placement> placements = candidates.Take();
   if (placements.empty()) return last;
   return placements;
 }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/costs/cost_table.h"
 #include "planner/even/block_tree.h"
-#include "planner/proof/bounds.h"
 
 namespace evenstep::planner {
 

@@ -16,6 +16,14 @@ namespace evenstep::planner {
 void ImprovePacking(TreePacking& packing, int64_t stop_ns,
                     int64_t& trials_left);
 
+inline constexpr int kMaxKickedSamples = 100;
+
+// For small steps: some hundreds of seeded kicks out of a local optimum. A kick
+// moves a few random samples to random nodes, the local search repairs, and the
+// result is kept if it is no worse. The seed is a constant. Takes what it used
+// from `trials_left`.
+void KickPacking(TreePacking& packing, int64_t stop_ns, int64_t& trials_left);
+
 }  // namespace evenstep::planner
 
 #endif  // EVENSTEP_PLANNER_EVEN_LOCAL_SEARCH_H_

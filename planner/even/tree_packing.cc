@@ -30,14 +30,6 @@ TreePacking::TreePacking(const BlockTree& tree, const CostTable& table,
   }
 }
 
-int64_t TreePacking::AboveNs(int node) const {
-  int64_t above_ns = 0;
-  for (int up = tree_->parent(node); up >= 0; up = tree_->parent(up)) {
-    above_ns += load_ns_[up];
-  }
-  return above_ns;
-}
-
 int64_t TreePacking::AddingNs(int node, int sample) const {
   const bool joins = FindBin(node, Tokens(node, sample)) >= 0;
   return SampleNs(node, sample) + (joins ? 0 : FixedNs(node));

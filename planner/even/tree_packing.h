@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/costs/cost_table.h"
 #include "planner/evaluate.h"
 #include "planner/even/block_tree.h"
 #include "planner/even/level_fill.h"
-#include "planner/proof/bounds.h"
 
 namespace evenstep::planner {
 
@@ -33,8 +33,6 @@ class TreePacking {
   int64_t load_ns(int node) const { return load_ns_[node]; }
   // Heaviest path from the node's children down.
   int64_t below_ns(int node) const { return below_ns_[node]; }
-  // Loads of all nodes above.
-  int64_t AboveNs(int node) const;
 
   // What the sample itself costs on this node.
   int64_t SampleNs(int node, int sample) const {

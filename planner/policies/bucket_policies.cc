@@ -14,7 +14,6 @@
 #include "planner/costs/fits.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
-#include "planner/policies/bucket_shapes.h"
 #include "planner/policies/buckets.h"
 
 namespace evenstep::planner {

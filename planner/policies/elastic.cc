@@ -12,7 +12,6 @@
 #include "planner/costs/fits.h"
 #include "planner/evaluate.h"
 #include "planner/planner.h"
-#include "planner/policies/bucket_shapes.h"
 #include "planner/policies/buckets.h"
 #include "planner/policies/elastic_draws.h"
 #include "planner/proof/bounds.h"

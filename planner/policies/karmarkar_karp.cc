@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/policies/reference_levels.h"
 #include "planner/policies/reference_rules.h"
 
 namespace evenstep::planner {

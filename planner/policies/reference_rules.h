@@ -13,9 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "planner/costs/cost_table.h"
 #include "planner/plan.h"
 #include "planner/policies.h"
 #include "planner/request.h"
+#include "planner/rounds/round_packing.h"
 
 namespace evenstep::planner {
 
@@ -58,6 +60,24 @@ std::vector<Placement> PlaceBestFitGrowth(const PolicyInput& input,
 // (recompute_choices must be empty). Fails as MakePlan does.
 absl::StatusOr<Plan> MakeReferencePlan(const PlanRequest& request,
                                        ReferenceRule rule);
+
+// For the rules only: the levels that they know, and groups that change theirs.
+
+// Levels of power-of-two degrees, and the widest, which may be needed to hold
+// the longest sample.
+std::vector<int> PowerOfTwoLevels(const CostTable& table);
+
+int SmallestLevel(const CostTable& table, const std::vector<int>& levels,
+                  int item);
+
+// The smallest that runs every item; -1 if none does.
+int SmallestLevelForAll(const CostTable& table);
+
+// Whether a group's items fit another level.
+bool CanSetLevel(const CostTable& table, int level, const RoundGroup& group);
+
+// Moves a group to another level; its time follows.
+void SetLevel(const CostTable& table, int level, RoundGroup& group);
 
 }  // namespace evenstep::planner
 

@@ -10,7 +10,7 @@
 
 #include "base/status_macros.h"
 #include "planner/policies.h"
-#include "planner/policies/first_fit.h"
+#include "planner/rounds/room_tree.h"
 
 namespace evenstep::planner {
 namespace {
@@ -59,12 +59,16 @@ int64_t TokensOf(const PolicyInput& input, int degree, int index) {
 // `samples` in the order in which they are placed.
 Bins PackFirstFit(const PolicyInput& input, const Replicas& replicas,
                   const std::vector<int>& samples) {
-  FirstFit first_fit(replicas.capacity_tokens,
-                     static_cast<int>(samples.size()));
+  RoomTree rooms(static_cast<int>(samples.size()));
   Bins bins;
   for (int index : samples) {
-    const size_t bin = first_fit.Place(TokensOf(input, replicas.degree, index));
-    if (bin == bins.size()) bins.emplace_back();
+    const Room need = {TokensOf(input, replicas.degree, index), 0};
+    int bin = rooms.FindFirst(need);
+    if (bin < 0) {
+      bin = rooms.Open({replicas.capacity_tokens, 0});
+      bins.emplace_back();
+    }
+    rooms.Take(bin, need);
     bins[bin].push_back(index);
   }
   return bins;

@@ -5,6 +5,8 @@
 // two. The lower bound is not computed again: a plan that is right can come
 // with a bound that is too low, or that another argument gave (CheckBound).
 
+#include "planner/proof/checker.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "planner/planner.h"
 #include "planner/proof/checker_formulas.h"
 #include "planner/validate.h"
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/even/slow_ranks.h"
-#include "planner/rounds/exact_rounds.h"
-#include "planner/rounds/round_beam.h"
-#include "planner/rounds/round_chains.h"
 #include "planner/rounds/round_fill.h"
 #include "planner/rounds/round_search.h"
+#include "planner/rounds/slow_ranks.h"
 
 namespace evenstep::planner {
 namespace {

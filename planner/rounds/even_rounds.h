@@ -1,10 +1,10 @@
 #ifndef EVENSTEP_PLANNER_ROUNDS_EVEN_ROUNDS_H_
 #define EVENSTEP_PLANNER_ROUNDS_EVEN_ROUNDS_H_
 
-// `even` under per_round: small steps exactly (exact_rounds.h), others by
-// beam search over rounds (round_beam.h; round_chains.h for very many) and
-// improving the fastest division (round_search.h). Called by PlaceEven, which
-// adds the other policies as candidates. Stateless.
+// `even` under per_round: small steps exactly, others by beam search over
+// rounds (by chains if there are very many) and by improving the fastest
+// division; all of these are in round_search.h. Called by PlaceEven, which adds
+// the other policies as candidates. Stateless.
 
 #include <vector>
 

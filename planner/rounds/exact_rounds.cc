@@ -1,5 +1,3 @@
-#include "planner/rounds/exact_rounds.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "planner/costs/degrees.h"
 #include "planner/planner.h"
+#include "planner/rounds/round_search.h"
 
 namespace evenstep::planner {
 namespace {

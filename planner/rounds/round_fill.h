@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "planner/even/room_tree.h"
-#include "planner/proof/bounds.h"
+#include "planner/costs/cost_table.h"
+#include "planner/rounds/room_tree.h"
 #include "planner/rounds/round_packing.h"
 
 namespace evenstep::planner {

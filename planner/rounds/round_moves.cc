@@ -1,7 +1,7 @@
-#include "planner/rounds/round_moves.h"
-
 #include <algorithm>
 #include <tuple>
+
+#include "planner/rounds/round_search.h"
 
 namespace evenstep::planner {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/even/slow_ranks.h"
+#include "planner/rounds/slow_ranks.h"
 
 namespace evenstep::planner {
 namespace {

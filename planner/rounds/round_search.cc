@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/rounds/round_moves.h"
-
 namespace evenstep::planner {
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "base/status_macros.h"
 #include "data/length_law.h"
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 
 namespace evenstep::planner::testing {
 namespace {

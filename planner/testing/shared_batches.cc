@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "planner/costs/published_costs.h"
+#include "planner/models/published_costs.h"
 
 namespace evenstep::planner::testing {
 

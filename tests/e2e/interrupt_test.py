@@ -54,6 +54,16 @@ def job_of(path, documents, steps, **changes):
                      costs=COSTS, refit=False, **changes)
 
 
+def send(process, number):
+    """Returns once the signal was taken: two that wait are one."""
+    process.send_signal(number)
+    status = pathlib.Path(f"/proc/{process.pid}/status")
+    wait_for("the signal is taken", lambda: not any(
+        int(line.split()[1], 16) >> (number - 1) & 1
+        for line in status.read_text().splitlines()
+        if line.startswith(("SigPnd", "ShdPnd"))), 10, every=0.001)
+
+
 class KeptWeightsCase(unittest.TestCase):
 
     def setUp(self):
@@ -106,7 +116,7 @@ class LocalTest(KeptWeightsCase):
         with self.start(out) as process:
             time.sleep(delay)
             for number in signals:
-                process.send_signal(number)
+                send(process, number)
             stdout, stderr = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130, stderr)
         summary = json.loads((out / "summary.json").read_text())

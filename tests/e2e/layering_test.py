@@ -12,8 +12,8 @@ from cluster import BIN
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What follows the wall clock. A wait or an age that does so changes with the
-# machine's date: base/steady_wait.h and Clock::Monotonic do not. (absl::SleepFor
-# and timers of EventLoop are monotonic.)
+# machine's date: Clock::Monotonic and the waits of base/clock.h do not.
+# (absl::SleepFor and timers of EventLoop are monotonic.)
 WALL_CLOCK = re.compile(
     r"absl::Now\(|system_clock|CLOCK_REALTIME|gettimeofday|std::time\("
     r"|ToChronoTime\(|[.>]Wall\(\)"
@@ -24,7 +24,7 @@ WALL_CLOCK_ALLOWED = {
     "base/clock.cc": "is the wall clock, for those below",
     "base/log.cc": "time stamps of log lines",
     "worker/agent/attempt.cc": "time stamps of trainers' lines",
-    "coordinator/jobs/job_book.cc": "time stamps of events",
+    "coordinator/server/job_registry.cc": "time stamps of events",
     "coordinator/server/attempt_messages.cc": "time stamps of log lines",
     "coordinator/server/attempt_supervisor.cc":
         "time in the queue, over restarts: a metric alone",
@@ -86,7 +86,7 @@ class LayeringTest(unittest.TestCase):
                  if (uses := wall_clock_uses(text))}
         allowed = set(WALL_CLOCK_ALLOWED)
         self.assertEqual({n: u for n, u in users.items() if n not in allowed},
-                         {}, "use base/steady_wait.h or Clock::Monotonic")
+                         {}, "use Clock::Monotonic, or waits of base/clock.h")
         self.assertEqual(allowed - set(users), set(),
                          "these no longer need to be allowed")
 

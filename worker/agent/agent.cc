@@ -158,11 +158,6 @@ void Agent::OnMessage(const v1::CoordinatorMessage& message) {
         attempt->OnPlan(message.plan().plan());
       }
       return;
-    case v1::CoordinatorMessage::kCosts:
-      if (Attempt* attempt = Find(message.costs().attempt())) {
-        attempt->OnCosts(message.costs().costs());
-      }
-      return;
     case v1::CoordinatorMessage::kStop:
       if (Attempt* attempt = Find(message.stop().attempt())) {
         attempt->OnStop(message.stop().message());

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/ids.h"
 #include "base/status_macros.h"
 #include "data/source_kind.h"
 #include "jobspec/input_check.h"
 #include "wire/job_spec_proto.h"
+#include "wire/message_bounds.h"
 
 namespace evenstep::agent {
 namespace {
@@ -160,7 +160,7 @@ absl::Status CheckAssignedInputs(const v1::Assignment& assignment) {
 absl::Status CheckAssignment(const v1::Assignment& assignment,
                              const std::string& data_root) {
   const v1::AttemptId& id = assignment.attempt();
-  if (!IsLegalJobId(id.job_id()) || id.attempt() < 1) {
+  if (!wire::IsLegalJobId(id.job_id()) || id.attempt() < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("assignment of job '", id.job_id(), "', attempt ",
                      id.attempt(), ": not a legal id"));

@@ -170,12 +170,6 @@ void Attempt::OnPlan(const v1::StepPlan& plan) {
   SendToAll(message);
 }
 
-void Attempt::OnCosts(const v1::CostModel& costs) {
-  trainer::v1::ToTrainer message;
-  *message.mutable_costs() = costs;
-  SendToAll(message);
-}
-
 void Attempt::OnStop(const std::string& text) {
   trainer::v1::ToTrainer message;
   message.mutable_stop()->set_message(text);

@@ -21,8 +21,8 @@
 #include "evenstep/v1/agent.pb.h"
 #include "worker/agent/agent_metrics.h"
 #include "worker/agent/agent_options.h"
-#include "worker/agent/log_batcher.h"
-#include "worker/agent/process_ledger.h"
+#include "worker/agent/output_reader.h"
+#include "worker/agent/process.h"
 #include "worker/agent/rendezvous_client.h"
 #include "worker/agent/trainer.h"
 #include "worker/agent/trainer_listener.h"
@@ -67,7 +67,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   // From the coordinator.
   void OnPlan(const v1::StepPlan& plan);
-  void OnCosts(const v1::CostModel& costs);
   void OnStop(const std::string& message);
   void OnAbandon(const v1::Abandon& abandon);
 

@@ -1,9 +1,8 @@
-#include "worker/agent/outbox.h"
-
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/agent/coordinator_link.h"
 
 namespace evenstep::agent {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::agent {
 namespace {
@@ -170,6 +170,91 @@ void OutputReader::NotKept(size_t bytes, absl::string_view why) {
                                     log_path_,
                                     " on the node from here on: ", why, "]"));
   callback_(std::move(note));
+}
+
+std::vector<std::string> LineSplitter::Add(absl::string_view bytes) {
+  std::vector<std::string> lines;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const absl::string_view piece = bytes.substr(0, end);
+    const size_t room = kMaxLineBytes - partial_.size();
+    partial_.append(piece.data(), std::min(room, piece.size()));
+    if (piece.size() > room) overlong_ = true;
+    if (end == absl::string_view::npos) break;
+    lines.push_back(Finish());
+    bytes.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string LineSplitter::TakeRest() {
+  return partial_.empty() ? std::string() : Finish();
+}
+
+std::string LineSplitter::Finish() {
+  if (!partial_.empty() && partial_.back() == '\r') partial_.pop_back();
+  std::string line = ToValidUtf8(partial_);
+  if (overlong_) line += " [cut]";
+  partial_.clear();
+  overlong_ = false;
+  return line;
+}
+
+LineRate::LineRate(double per_second)
+    : per_second_(per_second), tokens_(2 * per_second) {}
+
+bool LineRate::Allow(absl::Duration now) {
+  if (started_) {
+    tokens_ += per_second_ * absl::ToDoubleSeconds(now - last_);
+    tokens_ = std::min(tokens_, 2 * per_second_);
+  }
+  started_ = true;
+  last_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
+}
+
+namespace {
+
+constexpr int kMaxLines = 200;
+constexpr size_t kMaxBytes = 64 << 10;
+
+}  // namespace
+
+LogBatcher::LogBatcher(std::function<void(v1::LogBatch)> send)
+    : send_(std::move(send)) {}
+
+void LogBatcher::Add(int rank, int attempt, absl::Time now,
+                     const OutputLines& output) {
+  for (const std::string& line : output.lines) {
+    AddLine(rank, attempt, now, line);
+  }
+  if (output.num_dropped > 0) {
+    AddLine(rank, attempt, now,
+            absl::StrCat("[", output.num_dropped,
+                         " lines were not sent: too many a second; they are in "
+                         "the log file on the node]"));
+  }
+}
+
+void LogBatcher::AddLine(int rank, int attempt, absl::Time now,
+                         const std::string& text) {
+  v1::LogLine* line = batch_.add_lines();
+  const timespec time = absl::ToTimespec(now);
+  line->mutable_time()->set_seconds(time.tv_sec);
+  line->mutable_time()->set_nanos(static_cast<int32_t>(time.tv_nsec));
+  line->set_rank(rank);
+  line->set_attempt(attempt);
+  line->set_text(text);
+  batch_bytes_ += text.size();
+  if (batch_.lines_size() >= kMaxLines || batch_bytes_ >= kMaxBytes) Flush();
+}
+
+void LogBatcher::Flush() {
+  if (batch_.lines().empty()) return;
+  send_(std::exchange(batch_, v1::LogBatch()));
+  batch_bytes_ = 0;
 }
 
 }  // namespace evenstep::agent

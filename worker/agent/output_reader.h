@@ -7,6 +7,7 @@
 // and said once in a line of its own. Owns its thread and the two descriptors.
 // The callback runs on that thread and must not block.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,10 +18,47 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/unique_fd.h"
-#include "worker/agent/log_lines.h"
+#include "evenstep/v1/agent.pb.h"
 
 namespace evenstep::agent {
+
+// From the bytes that a trainer writes to lines that may be sent: cut at line
+// ends, bounded in length and in rate, and valid UTF-8, which protobuf demands.
+// Pure; one thread at a time.
+
+inline constexpr size_t kMaxLineBytes = 4096;
+
+// Cuts a byte stream at line ends. A line longer than kMaxLineBytes is cut
+// there, the rest is thrown away, and " [cut]" stands at its end.
+class LineSplitter {
+ public:
+  // Complete lines, without line ends, '\r' removed, in valid UTF-8.
+  std::vector<std::string> Add(absl::string_view bytes);
+  // The last line, when it had no line end; empty: none.
+  std::string TakeRest();
+
+ private:
+  std::string Finish();
+
+  std::string partial_;
+  bool overlong_ = false;
+};
+
+// Lets `per_second` lines through, and bursts of twice that.
+class LineRate {
+ public:
+  explicit LineRate(double per_second);
+  // `now` never goes back.
+  bool Allow(absl::Duration now);
+
+ private:
+  const double per_second_;
+  double tokens_;
+  absl::Duration last_ = absl::ZeroDuration();
+  bool started_ = false;
+};
 
 // What is kept of one trainer's output on disk.
 inline constexpr int64_t kMaxLogFileBytes = 64 << 20;
@@ -82,6 +120,29 @@ class OutputReader {
   mutable absl::Mutex mutex_;
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
+};
+
+// Gathers the log lines of one attempt's ranks into messages of a bounded size:
+// one is due when it is full, or when the owner's timer says so. On the agent's
+// loop; pure.
+
+class LogBatcher {
+ public:
+  // `send` gets batches with lines, without an attempt id.
+  explicit LogBatcher(std::function<void(v1::LogBatch)> send);
+
+  // Also tells of dropped lines, as a line of its own.
+  void Add(int rank, int attempt, absl::Time now, const OutputLines& output);
+  // Sends what is there.
+  void Flush();
+  bool empty() const { return batch_.lines().empty(); }
+
+ private:
+  void AddLine(int rank, int attempt, absl::Time now, const std::string& text);
+
+  const std::function<void(v1::LogBatch)> send_;
+  v1::LogBatch batch_;
+  size_t batch_bytes_ = 0;
 };
 
 }  // namespace evenstep::agent

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "worker/agent/process_ledger.h"
 
 namespace evenstep::agent {
 namespace {

@@ -5,8 +5,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/steady_wait.h"
 
 namespace evenstep::agent {
 

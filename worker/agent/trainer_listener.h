@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "wire/frame.h"
 

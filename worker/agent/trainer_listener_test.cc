@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "gtest/gtest.h"
 

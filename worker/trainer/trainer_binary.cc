@@ -2,7 +2,7 @@
 
 #include "worker/trainer/generate/generate_mode.h"
 #include "worker/trainer/link/trainer_mode.h"
-#include "worker/trainer/loop/trainer_main.h"
+#include "worker/trainer/loop/run_trainer.h"
 #include "worker/trainer/profile/profile_mode.h"
 
 namespace evenstep::trainer {

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
-#include "base/counted.h"
 #include "base/log.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "base/usable_cores.h"
 #include "client/cli/follow_job.h"
 #include "client/cli/local/child_watch.h"

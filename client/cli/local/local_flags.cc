@@ -4,7 +4,7 @@
 #include "client/cli/flags.h"
 #include "client/cli/local/local_command.h"
 #include "client/cli/rank_limit.h"
-#include "planner/policy_names.h"
+#include "planner/planner.h"
 
 namespace evenstep::cli {
 

@@ -8,11 +8,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "client/cli/job_source.h"
 #include "client/cli/rank_limit.h"
 #include "data/source_kind.h"
 #include "jobspec/input_check.h"
+#include "jobspec/plan_request.h"
 #include "planner/planner.h"
 
 namespace evenstep::cli {

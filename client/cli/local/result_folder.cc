@@ -20,7 +20,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
-#include "base/atomic_file_writer.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "client/cli/local/run_summary.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/counted.h"
+#include "base/text.h"
 #include "data/safetensors.h"
 #include "data/weights_file.h"
 
@@ -51,7 +51,9 @@ std::string Quoted(const std::string& path) {
 void FindWeights(const std::string& folder, client::Job* job) {
   std::error_code error;
   int64_t most = -1;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const fs::directory_entry& entry = *at;
     const std::string name = entry.path().filename().string();
     if (!IsWeightsName(name)) continue;
     const std::optional<int64_t> steps = StepsOf(entry.path().string());
@@ -78,9 +80,10 @@ std::vector<UnfinishedWeights> FindUnfinished(const std::string& folder) {
     found.clear();
   }
   std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(folder) / kUnfinishedName, error)) {
-    add(entry.path().string());
+  for (fs::directory_iterator at(fs::path(folder) / kUnfinishedName, error),
+       end;
+       !error && at != end; at.increment(error)) {
+    add(at->path().string());
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/counted.h"
+#include "base/text.h"
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/job_views.h"
 #include "client/cli/show/table.h"

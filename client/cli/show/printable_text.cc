@@ -1,7 +1,7 @@
 #include "client/cli/show/printable_text.h"
 
 #include "absl/strings/str_format.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace evenstep::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "client/plan/policy_runs.h"
 #include "data/length_law.h"
 #include "planner/costs/cost_model.h"
+#include "planner/costs/cost_table.h"
 #include "planner/planner.h"
 #include "planner/policies/elastic.h"
-#include "planner/proof/bounds.h"
 
 namespace evenstep::plan {
 namespace {

@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "worker/trainer/comm/communicator.h"
 
@@ -24,6 +26,14 @@ struct RankBlock {
   }
   friend auto operator<=>(const RankBlock&, const RankBlock&) = default;
 };
+
+// A member creates its group. INVALID_ARGUMENT if the rank is not one.
+inline absl::Status CheckInBlock(const RankBlock& block, int world_rank) {
+  if (block.Contains(world_rank)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rank ", world_rank, " is not among the ", block.degree,
+                   " ranks from ", block.first_rank));
+}
 
 class CommunicatorFactory {
  public:

@@ -50,11 +50,10 @@ struct Flow {
   bool takes_part = true;
 };
 
-Flow FlowWith(int peer, const CollectiveCall& call,
-              const EmulatedPlace& place) {
-  const auto bytes = static_cast<double>(call.buffer_bytes);
+Flow FlowWith(int peer, const Collective& call, const EmulatedPlace& place) {
+  const auto bytes = static_cast<double>(call.count * ElementBytes(call.type));
   const auto counted = [&](absl::Span<const int64_t> counts, int p) {
-    return static_cast<double>(counts[p] * call.element_bytes);
+    return static_cast<double>(counts[p] * ElementBytes(call.type));
   };
   switch (call.kind) {
     case CollectiveKind::kAllToAll:
@@ -90,24 +89,22 @@ absl::Duration LevelTime(const LinkLevel& level, const Flow& flow, int rounds) {
   return time;
 }
 
-class EmulatedLinkCommunicator : public WrappedCommunicator {
+class EmulatedLinkCommunicator : public CommunicatorDecorator {
  public:
   EmulatedLinkCommunicator(std::unique_ptr<Communicator> inner,
                            const EmulatedLink& link, int first_rank,
                            std::function<void(absl::Duration)> sleep)
-      : WrappedCommunicator(std::move(inner)),
+      : CommunicatorDecorator(std::move(inner)),
         link_(link),
         place_{first_rank, rank(), size()},
         sleep_(std::move(sleep)) {}
 
   int64_t collective_ns() const override {
-    return WrappedCommunicator::collective_ns() + waited_ns_;
+    return CommunicatorDecorator::collective_ns() + waited_ns_;
   }
 
- protected:
-  absl::Status Around(const CollectiveCall& call,
-                      absl::FunctionRef<absl::Status()> run) override {
-    EVENSTEP_RETURN_IF_ERROR(run());
+  absl::Status Run(const Collective& call) override {
+    EVENSTEP_RETURN_IF_ERROR(inner().Run(call));
     const absl::Duration time = EmulatedTime(link_, call, place_);
     if (time > absl::ZeroDuration()) sleep_(time);
     waited_ns_ += absl::ToInt64Nanoseconds(time);
@@ -171,8 +168,7 @@ std::string DescribeEmulatedLink(const EmulatedLink& link) {
                       link.across.gigabytes_per_second, " GB/s (0: no cost)");
 }
 
-absl::Duration EmulatedTime(const EmulatedLink& link,
-                            const CollectiveCall& call,
+absl::Duration EmulatedTime(const EmulatedLink& link, const Collective& call,
                             const EmulatedPlace& place) {
   const int rounds = call.kind == CollectiveKind::kAllReduce ? 2 : 1;
   const auto node = [&](int rank) {

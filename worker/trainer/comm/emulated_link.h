@@ -20,8 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/comm/communicator_factory.h"
-#include "worker/trainer/comm/wrapped_communicator.h"
 
 namespace evenstep::trainer {
 
@@ -53,8 +53,7 @@ struct EmulatedPlace {
   int rank = 0;
   int size = 1;
 };
-absl::Duration EmulatedTime(const EmulatedLink& link,
-                            const CollectiveCall& call,
+absl::Duration EmulatedTime(const EmulatedLink& link, const Collective& call,
                             const EmulatedPlace& place);
 
 // Groups with the link's costs, which count as time in collectives. `sleep`

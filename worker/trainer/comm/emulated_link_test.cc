@@ -21,7 +21,7 @@ EmulatedLink TwoRanksANode() {
   return link;
 }
 
-absl::Duration TimeOf(const CollectiveCall& call, const EmulatedPlace& place) {
+absl::Duration TimeOf(const Collective& call, const EmulatedPlace& place) {
   return EmulatedTime(TwoRanksANode(), call, place);
 }
 
@@ -56,32 +56,31 @@ TEST(EmulatedTimeTest, TheSlowerLevelCounts) {
 }
 
 TEST(EmulatedTimeTest, AnAllReduceHasTwoRounds) {
-  EXPECT_EQ(TimeOf({.kind = CollectiveKind::kAllReduce, .buffer_bytes = 4000},
-                   {0, 1, 2}),
-            absl::Microseconds(10 + 4));
+  EXPECT_EQ(
+      TimeOf({.kind = CollectiveKind::kAllReduce, .count = 4000}, {0, 1, 2}),
+      absl::Microseconds(10 + 4));
 }
 
 TEST(EmulatedTimeTest, GatherAndReduceScatterMoveOppositeWays) {
   const std::vector<int64_t> counts = {1000, 3000};
-  const CollectiveCall gather = {.kind = CollectiveKind::kAllGather,
-                                 .recv_counts = counts};
-  const CollectiveCall scatter = {.kind = CollectiveKind::kReduceScatter,
-                                  .send_counts = counts,
-                                  .element_bytes = 4};
+  const Collective gather = {.kind = CollectiveKind::kAllGather,
+                             .recv_counts = counts};
+  const Collective scatter = {.kind = CollectiveKind::kReduceScatter,
+                              .type = ElementType::kFloat32,
+                              .send_counts = counts};
   EXPECT_EQ(TimeOf(gather, {0, 0, 2}), absl::Microseconds(5 + 3));
   EXPECT_EQ(TimeOf(scatter, {0, 1, 2}), absl::Microseconds(5 + 12));
 }
 
 TEST(EmulatedTimeTest, OnlyTheRanksConcernedPayForABroadcastOrAMessage) {
-  const CollectiveCall broadcast = {
-      .kind = CollectiveKind::kBroadcast, .buffer_bytes = 1000, .peer = 0};
+  const Collective broadcast = {
+      .kind = CollectiveKind::kBroadcast, .count = 1000, .peer = 0};
   // To one inside and two across: 20 + 20 us. Rank 1 hears from inside only.
   EXPECT_EQ(TimeOf(broadcast, {0, 0, 4}), absl::Microseconds(40));
   EXPECT_EQ(TimeOf(broadcast, {0, 1, 4}), absl::Microseconds(6));
-  EXPECT_EQ(
-      TimeOf({.kind = CollectiveKind::kSend, .buffer_bytes = 1000, .peer = 3},
-             {0, 0, 4}),
-      absl::Microseconds(30));
+  EXPECT_EQ(TimeOf({.kind = CollectiveKind::kSend, .count = 1000, .peer = 3},
+                   {0, 0, 4}),
+            absl::Microseconds(30));
   EXPECT_EQ(TimeOf({.kind = CollectiveKind::kBarrier}, {0, 0, 4}),
             absl::Microseconds(20));
   EXPECT_EQ(TimeOf({.kind = CollectiveKind::kBarrier}, {0, 0, 1}),

@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "worker/trainer/comm/collective_kind.h"
 #include "worker/trainer/comm/communicator.h"
 
 namespace evenstep::trainer {

@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "worker/trainer/comm/call_checks.h"
+#include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/exchange.h"
 
 namespace evenstep::trainer {
@@ -59,13 +59,9 @@ absl::Status Translate(absl::string_view what, const Body& body) {
 // Gloo's view of a RendezvousStore, under one group's key.
 class StoreAdapter : public gloo::rendezvous::Store {
  public:
-  // Asks for up to `wait`, each time for `timeout`.
   StoreAdapter(RendezvousStore* store, std::string scope,
-               absl::Duration timeout, absl::Duration wait)
-      : store_(store),
-        scope_(std::move(scope)),
-        timeout_(timeout),
-        end_(RealClock().Monotonic() + wait) {}
+               absl::Duration timeout)
+      : store_(store), scope_(std::move(scope)), timeout_(timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
     absl::Status status =
@@ -82,11 +78,7 @@ class StoreAdapter : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) {
       if (values_.contains(key)) continue;
-      absl::StatusOr<std::string> value;
-      do {
-        value = store_->Get(Scoped(key), timeout_);
-      } while (absl::IsDeadlineExceeded(value.status()) &&
-               RealClock().Monotonic() < end_);
+      absl::StatusOr<std::string> value = store_->Get(Scoped(key), timeout_);
       if (!value.ok()) throw StoreError(std::move(value).status());
       values_[key] = *std::move(value);
     }
@@ -105,7 +97,6 @@ class StoreAdapter : public gloo::rendezvous::Store {
   RendezvousStore* const store_;
   const std::string scope_;
   const absl::Duration timeout_;
-  const absl::Duration end_;
   std::map<std::string, std::string> values_;
 };
 
@@ -278,6 +269,27 @@ void GlooExchange::Abort(absl::string_view /*why*/) {
   }).IgnoreError();
 }
 
+// Returns once all ranks of the group have called it, or after `wait`. Before
+// that nobody connects: Gloo limits how long a connection may take by itself.
+absl::Status AwaitRanks(RendezvousStore* store, const std::string& key,
+                        const RankBlock& block, int world_rank,
+                        const GlooOptions& options) {
+  const auto key_of = [&key](int rank) {
+    return absl::StrCat(key, "/ready/", rank);
+  };
+  EVENSTEP_RETURN_IF_ERROR(store->Set(key_of(world_rank), "1"));
+  const absl::Duration end = RealClock().Monotonic() + options.start_wait;
+  for (int i = 0; i < block.degree; ++i) {
+    absl::Status status;
+    do {
+      status =
+          store->Get(key_of(block.first_rank + i), options.timeout).status();
+    } while (absl::IsDeadlineExceeded(status) && RealClock().Monotonic() < end);
+    EVENSTEP_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
 class GlooFactory : public CommunicatorFactory {
  public:
   GlooFactory(std::shared_ptr<gloo::transport::Device> device,
@@ -295,16 +307,18 @@ class GlooFactory : public CommunicatorFactory {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Create(
       const std::string& key, const RankBlock& block, int world_rank) override {
-    const absl::Duration wait =
-        started_ ? absl::ZeroDuration() : options_.start_wait;
     EVENSTEP_RETURN_IF_ERROR(CheckInBlock(block, world_rank));
+    if (!started_ && options_.start_wait > options_.timeout) {
+      EVENSTEP_RETURN_IF_ERROR(
+          AwaitRanks(store_, key, block, world_rank, options_));
+    }
     std::shared_ptr<gloo::rendezvous::Context> context;
     EVENSTEP_RETURN_IF_ERROR(
         Translate(absl::StrCat("setting up group ", key), [&] {
           context = std::make_shared<gloo::rendezvous::Context>(
               world_rank - block.first_rank, block.degree);
           context->setTimeout(absl::ToChronoMilliseconds(options_.timeout));
-          StoreAdapter adapter(store_, key, options_.timeout, wait);
+          StoreAdapter adapter(store_, key, options_.timeout);
           context->connectFullMesh(adapter, device_);
           return absl::OkStatus();
         }));

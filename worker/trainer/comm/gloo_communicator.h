@@ -26,8 +26,9 @@ struct GlooOptions {
   std::string listen_host;
   // Of setting up one group, and of every collective until SetTimeout.
   absl::Duration timeout = absl::Seconds(60);
-  // How long a rank waits for its peers' addresses until SetTimeout, where that
-  // is longer than `timeout`: peers may still be reading their data.
+  // How long a rank waits for all peers to be there until SetTimeout, where
+  // that is longer than `timeout`: they may still be reading their data. The
+  // same on all ranks.
   absl::Duration start_wait = absl::ZeroDuration();
 };
 

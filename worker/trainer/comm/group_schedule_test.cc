@@ -1,9 +1,8 @@
-#include "worker/trainer/comm/group_schedule.h"
-
 #include <random>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/trainer/comm/group_pool.h"
 #include "worker/trainer/comm/testing/random_groups.h"
 
 namespace evenstep::trainer {

@@ -22,9 +22,18 @@
 #include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/group_pool.h"
-#include "worker/trainer/comm/tree_blocks.h"
 
 namespace evenstep::trainer {
+
+// The aligned blocks of a world (see group_tree.h). Pure.
+
+// Blocks of degree 2 and more that contain `rank`, smallest first; the world is
+// the last one if world > 1. This order is the same for all ranks: no cycle of
+// ranks that wait for each other can form.
+std::vector<RankBlock> TreeBlocks(int rank, int world);
+
+// "4+2": first rank and degree.
+std::string BlockText(const RankBlock& block);
 
 class GroupTree {
  public:

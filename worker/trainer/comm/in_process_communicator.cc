@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/steady_wait.h"
-#include "worker/trainer/comm/call_checks.h"
+#include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/exchange.h"
 
 namespace evenstep::trainer {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
-#include "worker/trainer/comm/call_checks.h"
+#include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/exchange.h"
 #include "worker/trainer/comm/thread_cpu.h"
 
@@ -97,40 +97,16 @@ class MeshCommunicator : public Communicator {
   int64_t collective_ns() const override { return collective_ns_; }
   int64_t collective_cpu_ns() const override { return collective_cpu_ns_; }
 
-  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
-                         void* recv,
-                         absl::Span<const int64_t> recv_bytes) override;
-  absl::Status AllGatherv(const void* send, void* recv,
-                          absl::Span<const int64_t> recv_bytes) override;
-  absl::Status AllReduceSum(absl::Span<float> values) override {
-    return AllReduce<Sum>(values);
-  }
-  absl::Status AllReduceSum(absl::Span<double> values) override {
-    return AllReduce<Sum>(values);
-  }
-  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
-    return AllReduce<Sum>(values);
-  }
-  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
-    return AllReduce<Min>(values);
-  }
-  absl::Status ReduceScatterSum(absl::Span<const float> send,
-                                absl::Span<const int64_t> counts,
-                                absl::Span<float> recv) override {
-    return ReduceScatter(send, counts, recv);
-  }
-  absl::Status ReduceScatterSum(absl::Span<const double> send,
-                                absl::Span<const int64_t> counts,
-                                absl::Span<double> recv) override {
-    return ReduceScatter(send, counts, recv);
-  }
-  absl::Status Broadcast(void* data, int64_t bytes, int root) override;
-  absl::Status Send(const void* data, int64_t bytes, int peer) override;
-  absl::Status Recv(void* data, int64_t bytes, int peer) override;
-  absl::Status Barrier() override;
+  absl::Status Run(const Collective& call) override;
   void Abort(absl::string_view why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Status AllToAll(const Collective& call);
+  absl::Status AllGather(const Collective& call);
+  absl::Status Broadcast(const Collective& call);
+  absl::Status Message(const Collective& call);
+  absl::Status Barrier();
+  absl::Status AllReduce(const Collective& call);
   template <typename Op, typename T>
   absl::Status AllReduce(absl::Span<T> values);
   template <typename Op, typename T>
@@ -138,12 +114,10 @@ class MeshCommunicator : public Communicator {
   template <typename Op, typename T>
   absl::Status AllReduceByShares(absl::Span<T> values);
   template <typename T>
-  absl::Status ReduceScatter(absl::Span<const T> send,
-                             absl::Span<const int64_t> counts,
-                             absl::Span<T> recv);
+  absl::Status ReduceScatter(const Collective& call);
 
-  absl::Status Run(CollectiveKind kind, absl::Span<const SendRun> sends,
-                   absl::Span<const ReceiveRun> receives) {
+  absl::Status Swap(CollectiveKind kind, absl::Span<const SendRun> sends,
+                    absl::Span<const ReceiveRun> receives) {
     return Timed([&] { return exchange_->Run(kind, sends, receives); });
   }
   // Runs `body` unless broken, counts its time and keeps its error.
@@ -193,48 +167,62 @@ void MeshCommunicator::Abort(absl::string_view why) {
   exchange_->Abort(why);
 }
 
-absl::Status MeshCommunicator::AllToAllv(const void* send,
-                                         absl::Span<const int64_t> send_bytes,
-                                         void* recv,
-                                         absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(send_bytes, size(), "send"));
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
-  return Run(CollectiveKind::kAllToAll,
-             EndToEnd<SendRun>(Bytes(send), send_bytes),
-             EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
+absl::Status MeshCommunicator::Run(const Collective& call) {
+  switch (call.kind) {
+    case CollectiveKind::kAllToAll:
+      return AllToAll(call);
+    case CollectiveKind::kAllGather:
+      return AllGather(call);
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllReduceShares:
+      return AllReduce(call);
+    case CollectiveKind::kReduceScatter:
+      if (call.type == ElementType::kFloat32) return ReduceScatter<float>(call);
+      if (call.type == ElementType::kFloat64)
+        return ReduceScatter<double>(call);
+      return absl::InternalError("only floating point values are scattered");
+    case CollectiveKind::kBroadcast:
+      return Broadcast(call);
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
+      return Message(call);
+    case CollectiveKind::kBarrier:
+      return Barrier();
+  }
+  return absl::InternalError("an unknown collective");
 }
 
-absl::Status MeshCommunicator::AllGatherv(
-    const void* send, void* recv, absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
-  const std::vector<SendRun> sends(size(), {Bytes(send), recv_bytes[rank()]});
-  return Run(CollectiveKind::kAllGather, sends,
-             EndToEnd<ReceiveRun>(Bytes(recv), recv_bytes));
+absl::Status MeshCommunicator::AllToAll(const Collective& call) {
+  return Swap(call.kind, EndToEnd<SendRun>(Bytes(call.send), call.send_counts),
+              EndToEnd<ReceiveRun>(Bytes(call.recv), call.recv_counts));
 }
 
-absl::Status MeshCommunicator::Broadcast(void* data, int64_t bytes, int root) {
-  EVENSTEP_RETURN_IF_ERROR(CheckRoot(bytes, root, size()));
+absl::Status MeshCommunicator::AllGather(const Collective& call) {
+  const std::vector<SendRun> sends(
+      size(), {Bytes(call.send), call.recv_counts[rank()]});
+  return Swap(call.kind, sends,
+              EndToEnd<ReceiveRun>(Bytes(call.recv), call.recv_counts));
+}
+
+absl::Status MeshCommunicator::Broadcast(const Collective& call) {
   std::vector<SendRun> sends(size());
   std::vector<ReceiveRun> receives(size());
-  if (rank() == root) {
-    sends.assign(size(), {Bytes(data), bytes});
-    sends[root].bytes = 0;
+  if (rank() == call.peer) {
+    sends.assign(size(), {Bytes(call.send), call.count});
+    sends[call.peer].bytes = 0;
   } else {
-    receives[root] = {Bytes(data), bytes};
+    receives[call.peer] = {Bytes(call.recv), call.count};
   }
-  return Run(CollectiveKind::kBroadcast, sends, receives);
+  return Swap(call.kind, sends, receives);
 }
 
-absl::Status MeshCommunicator::Send(const void* data, int64_t bytes, int peer) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
-  if (bytes == 0) return state();
-  return Timed([&] { return exchange_->Send(peer, {Bytes(data), bytes}); });
-}
-
-absl::Status MeshCommunicator::Recv(void* data, int64_t bytes, int peer) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
-  if (bytes == 0) return state();
-  return Timed([&] { return exchange_->Receive(peer, {Bytes(data), bytes}); });
+absl::Status MeshCommunicator::Message(const Collective& call) {
+  if (call.count == 0) return state();
+  return Timed([&] {
+    return call.kind == CollectiveKind::kSend
+               ? exchange_->Send(call.peer, {Bytes(call.send), call.count})
+               : exchange_->Receive(call.peer, {Bytes(call.recv), call.count});
+  });
 }
 
 absl::Status MeshCommunicator::Barrier() {
@@ -243,7 +231,28 @@ absl::Status MeshCommunicator::Barrier() {
   const std::vector<SendRun> sends(size(), {&mine, 1});
   std::vector<ReceiveRun> receives(size());
   for (int p = 0; p < size(); ++p) receives[p] = {&theirs[p], 1};
-  return Run(CollectiveKind::kBarrier, sends, receives);
+  return Swap(CollectiveKind::kBarrier, sends, receives);
+}
+
+template <typename T>
+absl::Span<T> ValuesOf(const Collective& call) {
+  return absl::MakeSpan(static_cast<T*>(call.recv), call.count);
+}
+
+absl::Status MeshCommunicator::AllReduce(const Collective& call) {
+  switch (call.type) {
+    case ElementType::kFloat32:
+      return AllReduce<Sum>(ValuesOf<float>(call));
+    case ElementType::kFloat64:
+      return AllReduce<Sum>(ValuesOf<double>(call));
+    case ElementType::kInt64:
+      return call.op == ReduceOp::kSum
+                 ? AllReduce<Sum>(ValuesOf<int64_t>(call))
+                 : AllReduce<Min>(ValuesOf<int64_t>(call));
+    case ElementType::kByte:
+      break;
+  }
+  return absl::InternalError("bytes are not summed");
 }
 
 template <typename Op, typename T>
@@ -260,7 +269,7 @@ absl::Status MeshCommunicator::AllReduceInOneRound(absl::Span<T> values) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
   T* parts = Scratch<T>(count * size());
   const std::vector<SendRun> sends(size(), {Bytes(values.data()), bytes});
-  EVENSTEP_RETURN_IF_ERROR(Run(
+  EVENSTEP_RETURN_IF_ERROR(Swap(
       CollectiveKind::kAllReduce, sends,
       EndToEnd<ReceiveRun>(Bytes(parts), std::vector<int64_t>(size(), bytes))));
   Fold<Op>(parts, size(), count, values.data());
@@ -282,7 +291,7 @@ absl::Status MeshCommunicator::AllReduceByShares(absl::Span<T> values) {
     receives[p] = {Bytes(parts + p * own), own * element};
   }
   EVENSTEP_RETURN_IF_ERROR(
-      Run(CollectiveKind::kAllReduceShares, sends, receives));
+      Swap(CollectiveKind::kAllReduceShares, sends, receives));
   Fold<Op>(parts, size(), own, values.data() + begin);
   for (int p = 0; p < size(); ++p) {
     const auto [from, to] = Share(count, size(), p);
@@ -290,26 +299,23 @@ absl::Status MeshCommunicator::AllReduceByShares(absl::Span<T> values) {
     sends[p] = {Bytes(values.data() + begin), own * element};
   }
   sends[rank()].bytes = receives[rank()].bytes = 0;
-  return Run(CollectiveKind::kAllReduce, sends, receives);
+  return Swap(CollectiveKind::kAllReduce, sends, receives);
 }
 
 template <typename T>
-absl::Status MeshCommunicator::ReduceScatter(absl::Span<const T> send,
-                                             absl::Span<const int64_t> counts,
-                                             absl::Span<T> recv) {
-  EVENSTEP_RETURN_IF_ERROR(
-      CheckShares(counts, {rank(), size()}, send.size(), recv.size()));
+absl::Status MeshCommunicator::ReduceScatter(const Collective& call) {
   constexpr int64_t kElement = sizeof(T);
-  const int64_t own = counts[rank()];
+  const int64_t own = call.send_counts[rank()];
   T* parts = Scratch<T>(own * size());
   std::vector<int64_t> send_bytes;
-  for (int64_t count : counts) send_bytes.push_back(count * kElement);
+  for (int64_t count : call.send_counts) {
+    send_bytes.push_back(count * kElement);
+  }
   EVENSTEP_RETURN_IF_ERROR(
-      Run(CollectiveKind::kReduceScatter,
-          EndToEnd<SendRun>(Bytes(send.data()), send_bytes),
-          EndToEnd<ReceiveRun>(Bytes(parts),
-                               std::vector<int64_t>(size(), own * kElement))));
-  Fold<Sum>(parts, size(), own, recv.data());
+      Swap(call.kind, EndToEnd<SendRun>(Bytes(call.send), send_bytes),
+           EndToEnd<ReceiveRun>(Bytes(parts),
+                                std::vector<int64_t>(size(), own * kElement))));
+  Fold<Sum>(parts, size(), own, static_cast<T*>(call.recv));
   return absl::OkStatus();
 }
 

@@ -9,20 +9,25 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "worker/trainer/comm/call_checks.h"
+#include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/nccl_session.h"
 
 namespace evenstep::trainer {
 namespace {
 
-template <typename T>
-constexpr NcclType kTypeOf = NcclType::kUint8;
-template <>
-constexpr NcclType kTypeOf<float> = NcclType::kFloat32;
-template <>
-constexpr NcclType kTypeOf<double> = NcclType::kFloat64;
-template <>
-constexpr NcclType kTypeOf<int64_t> = NcclType::kInt64;
+NcclType TypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kByte:
+      return NcclType::kUint8;
+    case ElementType::kFloat32:
+      return NcclType::kFloat32;
+    case ElementType::kFloat64:
+      return NcclType::kFloat64;
+    case ElementType::kInt64:
+      return NcclType::kInt64;
+  }
+  return NcclType::kUint8;
+}
 
 const std::byte* Bytes(const void* data) {
   return static_cast<const std::byte*>(data);
@@ -61,37 +66,7 @@ class NcclCommunicator : public Communicator {
   int size() const override { return session_->size(); }
   int64_t collective_ns() const override { return session_->collective_ns(); }
 
-  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
-                         void* recv,
-                         absl::Span<const int64_t> recv_bytes) override;
-  absl::Status AllGatherv(const void* send, void* recv,
-                          absl::Span<const int64_t> recv_bytes) override;
-  absl::Status AllReduceSum(absl::Span<float> values) override {
-    return AllReduce(values, NcclOp::kSum);
-  }
-  absl::Status AllReduceSum(absl::Span<double> values) override {
-    return AllReduce(values, NcclOp::kSum);
-  }
-  absl::Status AllReduceSum(absl::Span<int64_t> values) override {
-    return AllReduce(values, NcclOp::kSum);
-  }
-  absl::Status AllReduceMin(absl::Span<int64_t> values) override {
-    return AllReduce(values, NcclOp::kMin);
-  }
-  absl::Status ReduceScatterSum(absl::Span<const float> send,
-                                absl::Span<const int64_t> counts,
-                                absl::Span<float> recv) override {
-    return ReduceScatter(send, counts, recv);
-  }
-  absl::Status ReduceScatterSum(absl::Span<const double> send,
-                                absl::Span<const int64_t> counts,
-                                absl::Span<double> recv) override {
-    return ReduceScatter(send, counts, recv);
-  }
-  absl::Status Broadcast(void* data, int64_t bytes, int root) override;
-  absl::Status Send(const void* data, int64_t bytes, int peer) override;
-  absl::Status Recv(void* data, int64_t bytes, int peer) override;
-  absl::Status Barrier() override;
+  absl::Status Run(const Collective& call) override;
   void Abort(absl::string_view why) override { session_->Abort(why); }
 
   // Connections are made by first use: one collective of each kind that they
@@ -104,116 +79,108 @@ class NcclCommunicator : public Communicator {
  private:
   static constexpr int64_t kWarmBytes = 1024;
 
-  template <typename T>
-  absl::Status AllReduce(absl::Span<T> values, NcclOp op);
-  template <typename T>
-  absl::Status ReduceScatter(absl::Span<const T> send,
-                             absl::Span<const int64_t> counts,
-                             absl::Span<T> recv);
+  // On the session's stream.
+  NcclResult Enqueue(const Collective& call, const NcclPlace& place);
+  NcclResult EnqueueAllToAll(const Collective& call, const NcclPlace& place);
+  NcclResult EnqueueAllGather(const Collective& call, const NcclPlace& place);
+  NcclResult EnqueueReduceScatter(const Collective& call,
+                                  const NcclPlace& place);
 
   std::unique_ptr<NcclSession> session_;
   NcclTable& table_;
   void* const scratch_;
 };
 
-absl::Status NcclCommunicator::AllToAllv(const void* send,
-                                         absl::Span<const int64_t> send_bytes,
-                                         void* recv,
-                                         absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(send_bytes, size(), "send"));
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
-  return session_->Run(CollectiveKind::kAllToAll, [&](const NcclPlace& place) {
-    return Grouped(table_, [&](const auto& keep) {
-      const std::byte* from = Bytes(send);
-      std::byte* to = Bytes(recv);
-      for (int p = 0; p < size(); ++p) {
-        if (send_bytes[p] > 0) {
-          keep(table_.Send(from, send_bytes[p], p, place));
-        }
-        if (recv_bytes[p] > 0) keep(table_.Recv(to, recv_bytes[p], p, place));
-        from += send_bytes[p];
-        to += recv_bytes[p];
-      }
-    });
+// Whether the call moves nothing on any rank.
+bool IsEmpty(const Collective& call) {
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllReduceShares:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
+      return call.count == 0;
+    default:
+      return false;
+  }
+}
+
+absl::Status NcclCommunicator::Run(const Collective& call) {
+  if (IsEmpty(call)) return session_->state();
+  return session_->Run(
+      call.kind, [&](const NcclPlace& place) { return Enqueue(call, place); });
+}
+
+NcclResult NcclCommunicator::Enqueue(const Collective& call,
+                                     const NcclPlace& place) {
+  switch (call.kind) {
+    case CollectiveKind::kAllToAll:
+      return EnqueueAllToAll(call, place);
+    case CollectiveKind::kAllGather:
+      return EnqueueAllGather(call, place);
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllReduceShares:
+      return table_.AllReduce(
+          call.send, call.recv, call.count, TypeOf(call.type),
+          call.op == ReduceOp::kSum ? NcclOp::kSum : NcclOp::kMin, place);
+    case CollectiveKind::kReduceScatter:
+      return EnqueueReduceScatter(call, place);
+    case CollectiveKind::kBroadcast:
+      return table_.Broadcast(call.recv, call.count, call.peer, place);
+    case CollectiveKind::kSend:
+      return table_.Send(call.send, call.count, call.peer, place);
+    case CollectiveKind::kReceive:
+      return table_.Recv(call.recv, call.count, call.peer, place);
+    case CollectiveKind::kBarrier:
+      break;
+  }
+  return table_.AllReduce(scratch_, scratch_, 1, NcclType::kInt64, NcclOp::kSum,
+                          place);
+}
+
+NcclResult NcclCommunicator::EnqueueAllToAll(const Collective& call,
+                                             const NcclPlace& place) {
+  return Grouped(table_, [&](const auto& keep) {
+    const std::byte* from = Bytes(call.send);
+    std::byte* to = Bytes(call.recv);
+    for (int p = 0; p < size(); ++p) {
+      const int64_t sent = call.send_counts[p];
+      const int64_t received = call.recv_counts[p];
+      if (sent > 0) keep(table_.Send(from, sent, p, place));
+      if (received > 0) keep(table_.Recv(to, received, p, place));
+      from += sent;
+      to += received;
+    }
   });
 }
 
-absl::Status NcclCommunicator::AllGatherv(
-    const void* send, void* recv, absl::Span<const int64_t> recv_bytes) {
-  EVENSTEP_RETURN_IF_ERROR(CheckCounts(recv_bytes, size(), "receive"));
-  const int64_t own_bytes = recv_bytes[rank()];
-  return session_->Run(CollectiveKind::kAllGather, [&](const NcclPlace& place) {
-    return Grouped(table_, [&](const auto& keep) {
-      std::byte* to = Bytes(recv);
-      for (int p = 0; p < size(); ++p) {
-        if (own_bytes > 0) keep(table_.Send(send, own_bytes, p, place));
-        if (recv_bytes[p] > 0) keep(table_.Recv(to, recv_bytes[p], p, place));
-        to += recv_bytes[p];
-      }
-    });
-  });
-}
-
-template <typename T>
-absl::Status NcclCommunicator::AllReduce(absl::Span<T> values, NcclOp op) {
-  if (values.empty()) return session_->state();
-  return session_->Run(CollectiveKind::kAllReduce, [&](const NcclPlace& place) {
-    return table_.AllReduce(values.data(), values.data(),
-                            static_cast<int64_t>(values.size()), kTypeOf<T>, op,
-                            place);
+NcclResult NcclCommunicator::EnqueueAllGather(const Collective& call,
+                                              const NcclPlace& place) {
+  const int64_t own = call.recv_counts[rank()];
+  return Grouped(table_, [&](const auto& keep) {
+    std::byte* to = Bytes(call.recv);
+    for (int p = 0; p < size(); ++p) {
+      const int64_t received = call.recv_counts[p];
+      if (own > 0) keep(table_.Send(call.send, own, p, place));
+      if (received > 0) keep(table_.Recv(to, received, p, place));
+      to += received;
+    }
   });
 }
 
 // One reduction to each rank, since NCCL's own takes equal counts only.
-template <typename T>
-absl::Status NcclCommunicator::ReduceScatter(absl::Span<const T> send,
-                                             absl::Span<const int64_t> counts,
-                                             absl::Span<T> recv) {
-  EVENSTEP_RETURN_IF_ERROR(
-      CheckShares(counts, {rank(), size()}, send.size(), recv.size()));
-  return session_->Run(CollectiveKind::kReduceScatter,
-                       [&](const NcclPlace& place) {
-                         return Grouped(table_, [&](const auto& keep) {
-                           const T* from = send.data();
-                           for (int p = 0; p < size(); ++p) {
-                             if (counts[p] > 0) {
-                               keep(table_.Reduce(from, recv.data(), counts[p],
-                                                  kTypeOf<T>, p, place));
-                             }
-                             from += counts[p];
-                           }
-                         });
-                       });
-}
-
-absl::Status NcclCommunicator::Broadcast(void* data, int64_t bytes, int root) {
-  EVENSTEP_RETURN_IF_ERROR(CheckRoot(bytes, root, size()));
-  if (bytes == 0) return session_->state();
-  return session_->Run(CollectiveKind::kBroadcast, [&](const NcclPlace& place) {
-    return table_.Broadcast(data, bytes, root, place);
-  });
-}
-
-absl::Status NcclCommunicator::Send(const void* data, int64_t bytes, int peer) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
-  if (bytes == 0) return session_->state();
-  return session_->Run(CollectiveKind::kSend, [&](const NcclPlace& place) {
-    return table_.Send(data, bytes, peer, place);
-  });
-}
-
-absl::Status NcclCommunicator::Recv(void* data, int64_t bytes, int peer) {
-  EVENSTEP_RETURN_IF_ERROR(CheckPeer(bytes, peer, rank(), size()));
-  if (bytes == 0) return session_->state();
-  return session_->Run(CollectiveKind::kReceive, [&](const NcclPlace& place) {
-    return table_.Recv(data, bytes, peer, place);
-  });
-}
-
-absl::Status NcclCommunicator::Barrier() {
-  return session_->Run(CollectiveKind::kBarrier, [&](const NcclPlace& place) {
-    return table_.AllReduce(scratch_, scratch_, 1, NcclType::kInt64,
-                            NcclOp::kSum, place);
+NcclResult NcclCommunicator::EnqueueReduceScatter(const Collective& call,
+                                                  const NcclPlace& place) {
+  return Grouped(table_, [&](const auto& keep) {
+    const std::byte* from = Bytes(call.send);
+    for (int p = 0; p < size(); ++p) {
+      const int64_t count = call.send_counts[p];
+      if (count > 0) {
+        keep(
+            table_.Reduce(from, call.recv, count, TypeOf(call.type), p, place));
+      }
+      from += count * ElementBytes(call.type);
+    }
   });
 }
 

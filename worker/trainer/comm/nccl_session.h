@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "worker/trainer/comm/collective_kind.h"
+#include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/comm/nccl_communicator.h"
 #include "worker/trainer/comm/watchdog.h"
 

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/comm/flight_recorder.h"
 #include "worker/trainer/comm/nccl_communicator.h"
 #include "worker/trainer/comm/testing/fake_nccl.h"
 #include "worker/trainer/comm/testing/run_ranks.h"
@@ -293,7 +293,7 @@ TEST_F(NcclSessionTest, AHungProcessLeavesItsLastCollectivesInTheLog) {
   faults_.abort_hangs = true;
   faults_.notices_peers = healthy_.notices_peers = false;
   abort_grace_ = absl::Milliseconds(50);
-  CollectiveRing ring;
+  FlightRecorder ring;
   int64_t dumps_at_end = -1;
   tables_.push_back(nccl_.MakeTable(&faults_));
   tables_.push_back(nccl_.MakeTable(&healthy_));

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 
 namespace evenstep::trainer {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/trainer/comm/host_device_communicator.h"
 #include "worker/trainer/comm/nccl_communicator.h"
-#include "worker/trainer/comm/two_memory_communicator.h"
 #include "worker/trainer/cuda/nccl_functions.h"
 #include "worker/trainer/model/catch_torch.h"
 
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeCudaFactory(
   options.timeout = parts.timeout;
   options.end_process = std::move(parts.end_process);
   options.stream = c10::cuda::getCurrentCUDAStream().stream();
-  return MakeTwoMemoryFactory(
+  return MakeHostDeviceFactory(
       {.host = std::move(parts.host),
        .device = MakeNcclFactory(std::move(options), table, parts.store),
        .is_on_device = IsOnDevice});

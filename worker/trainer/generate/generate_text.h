@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/trainer/generate/choose_token.h"
+#include "worker/trainer/model/model.h"
 #include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
@@ -42,6 +43,38 @@ absl::StatusOr<GeneratedText> GenerateText(const TextRequest& request,
 // training: no cache. The same errors.
 absl::StatusOr<at::Tensor> PromptLogits(const std::vector<int32_t>& prompt,
                                         TextModel* model);
+
+// Attention of one document that grows token by token: keys and values of what
+// stands already are kept, so that a further token costs one row. The model
+// calls it layer by layer, as it calls any attention. The first pass takes
+// several tokens, each later pass one; EndPass stands after each. Without
+// autograd; one rank; one thread. Errors are thrown, as torch's are.
+
+class CachedAttention : public SequenceAttention {
+ public:
+  // Room for `most_tokens`, the first pass's included. Layers of every kind
+  // count.
+  CachedAttention(int num_layers, int64_t most_tokens);
+
+  at::Tensor Attend(const at::Tensor& q_THD, const at::Tensor& k_TGD,
+                    const at::Tensor& v_TGD, AttentionMask mask) override;
+
+  // The next call is of the first layer again. Throws unless every layer called
+  // once since the last one: another's keys and values would be taken.
+  void EndPass();
+
+ private:
+  struct Layer {
+    at::Tensor k_SGD;  // the first num_tokens rows hold something
+    at::Tensor v_SGD;
+    int64_t num_tokens = 0;
+  };
+  void Keep(const at::Tensor& k_TGD, const at::Tensor& v_TGD, Layer* layer);
+
+  const int64_t most_tokens_;
+  std::vector<Layer> layers_;
+  size_t next_layer_ = 0;
+};
 
 }  // namespace evenstep::trainer
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/generate/cached_attention.h"
 #include "worker/trainer/model/decoder.h"
 
 namespace evenstep::trainer {

@@ -8,14 +8,12 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "planner/request.h"
 #include "worker/trainer/comm/communicator_factory.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/job/fault.h"
 #include "worker/trainer/job/trainer_setup.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/parallel/step_runner.h"
-#include "worker/trainer/profile/measure_costs.h"
 
 namespace evenstep::trainer {
 
@@ -25,6 +23,7 @@ struct Engine {
   NotFiniteModel* planted = nullptr;  // `model`, if a fault is planted
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<AdamW> optimizer;
+  Communicator* sharded_over = nullptr;  // of the optimizer; null: not sharded
 };
 
 // The groups of the setup's generation. Collective over the world.
@@ -36,13 +35,6 @@ absl::StatusOr<std::unique_ptr<GroupTree>> BuildGroups(
 // its code is RESOURCE_EXHAUSTED if they do not fit into memory.
 absl::StatusOr<Engine> MakeEngine(const TrainerSetup& setup,
                                   const FaultPlan& faults, GroupTree* groups);
-
-// Which of its parts are measured, and as the job runs them.
-MeasuredParts PartsToMeasure(const TrainerSetup& setup, const Engine& engine);
-
-// Collective over the world. The job's state does not change.
-absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
-                                                      const Engine& engine);
 
 }  // namespace evenstep::trainer
 

@@ -1,10 +1,18 @@
 #include "worker/trainer/job/evaluation_data.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/fnv1a.h"
 #include "base/status_macros.h"
-#include "worker/trainer/job/read_document.h"
+#include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
+#include "planner/checked_plan.h"
+#include "planner/costs/cost_limits.h"
+#include "planner/planner.h"
+#include "planner/validate.h"
+#include "worker/trainer/job/training_data.h"
 #include "worker/trainer/model/sample_random.h"
 
 namespace evenstep::trainer {
@@ -65,6 +73,62 @@ absl::StatusOr<SampleMap> EvaluationData::Load(const wire::StepPlan& plan,
     }
   }
   return samples;
+}
+
+namespace {
+
+// With fewer, one long sample leaves the others' ranks idle.
+constexpr int64_t kSamplesPerRank = 16;
+
+// At most what a step may hold.
+int64_t SamplesPerPlan(const TrainerSetup& setup) {
+  const int64_t most =
+      std::min(planner::kMaxSamples,
+               planner::kMaxTotalTokens / setup.spec.data.max_length);
+  return std::max(setup.spec.batch_samples,
+                  std::min(kSamplesPerRank * setup.world, most));
+}
+
+planner::PlanRequest RequestOf(const TrainerSetup& setup,
+                               const planner::TimeModel& costs) {
+  planner::PlanRequest request = jobspec::ToPlanRequest(setup.spec);
+  request.time = costs;
+  request.cluster.ranks_per_node = setup.ranks_per_node;
+  if (setup.ranks_per_node.empty()) {
+    request.cluster.ranks_per_node = {setup.world};
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<wire::StepPlan>> PlanEvaluation(
+    const TrainerSetup& setup, const planner::TimeModel& costs,
+    const std::vector<planner::Sample>& samples) {
+  const auto per_plan = static_cast<size_t>(SamplesPerPlan(setup));
+  std::vector<wire::StepPlan> plans;
+  for (size_t begin = 0; begin < samples.size(); begin += per_plan) {
+    const size_t end = std::min(samples.size(), begin + per_plan);
+    planner::PlanRequest request = RequestOf(setup, costs);
+    request.samples.assign(samples.begin() + begin, samples.begin() + end);
+    EVENSTEP_ASSIGN_OR_RETURN(
+        const planner::CheckedPlan checked,
+        planner::MakeCheckedPlan(request,
+                                 {{planner::NominalCosts(request.model), {}}}));
+    plans.push_back(wire::MakeStepPlan(
+        checked.request, checked.plan, setup.generation,
+        static_cast<int64_t>(plans.size()),
+        planner::PolicyName(checked.request.options.policy)));
+  }
+  return plans;
+}
+
+uint64_t DigestOf(const std::vector<wire::StepPlan>& plans) {
+  Fnv1a64 digest;
+  for (const wire::StepPlan& plan : plans) {
+    digest.AddInt(static_cast<int64_t>(plan.digest));
+  }
+  return digest.value();
 }
 
 }  // namespace evenstep::trainer

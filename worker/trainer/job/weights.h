@@ -5,7 +5,7 @@
 // model's configuration, the job, the steps trained, whether the job ended
 // before its last step, and the seed as metadata; and of a text model the
 // configuration that Hugging Face's Llama is loaded with. Written at the end of
-// a run by weights_keeper.h; read by load_weights.h. No state.
+// a run by weights_keeper.h, and read back here. No state.
 
 #include <cstdint>
 #include <string>
@@ -35,6 +35,25 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
 // Of the trainer's own text models only. Whole or absent.
 absl::Status WriteLlamaConfig(const std::string& path,
                               const TrainerSetup& setup);
+
+// Weights from a file into a model: those that a job begins with
+// (`model.weights`), and those of a model that is used after training. Written
+// by a job (weights.h) or by Hugging Face's Llama; jobspec/weights_model.h says
+// of which model they are. Every tensor is checked before the first value is
+// read; values are read tensor by tensor, so the file need not fit into memory
+// beside the model. No state.
+
+// Values of F64, F32, F16 and BF16, converted to the parameters' type.
+// NOT_FOUND, DATA_LOSS: no sound file. FAILED_PRECONDITION: a tensor is
+// missing, of another shape than the model's (with both), of another type, or
+// not of the model (jobspec/weights_fit.h); no parameter has changed then. Or a
+// value is not finite, in the file or in the parameters' type: the tensor and
+// the element are named, and the parameters are of no use.
+absl::Status LoadWeights(const std::string& path,
+                         const std::vector<NamedParameter>& parameters);
+
+// Of all values, in order: equal on two ranks if they begin with the same.
+uint64_t WeightsKey(const std::vector<NamedParameter>& parameters);
 
 }  // namespace evenstep::trainer
 

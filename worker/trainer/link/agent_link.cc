@@ -140,10 +140,6 @@ void AgentLink::Handle(const v1::ToTrainer& message) {
           absl::StrCat("abandoned: ", message.abandon().message())));
       if (callbacks_.on_abandon) callbacks_.on_abandon(message.abandon());
       return;
-    case v1::ToTrainer::kCosts:
-      Log(LogLevel::kDebug, "costs_received",
-          {{"costs", message.costs().ShortDebugString()}});
-      return;
     case v1::ToTrainer::kKeepAlive:
       return;  // that it came is what it says
     case v1::ToTrainer::kStart:

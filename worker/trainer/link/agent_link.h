@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/steady_wait.h"
+#include "base/clock.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "wire/frame.h"
 #include "worker/trainer/comm/rendezvous_store.h"

@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "planner/planner.h"
 #include "worker/trainer/job/engine.h"
-#include "worker/trainer/job/evaluation_plan.h"
+#include "worker/trainer/job/evaluation_data.h"
 #include "worker/trainer/job/job_data.h"
 #include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/evaluator.h"

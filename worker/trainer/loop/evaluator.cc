@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "wire/job_spec_proto.h"
 #include "worker/trainer/job/agreement.h"
-#include "worker/trainer/job/evaluation_plan.h"
+#include "worker/trainer/job/evaluation_data.h"
 #include "worker/trainer/job/plan_needs.h"
 #include "worker/trainer/link/failure.h"
 

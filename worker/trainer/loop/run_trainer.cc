@@ -1,9 +1,12 @@
 #include "worker/trainer/loop/run_trainer.h"
 
 #include <ATen/Parallel.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -11,13 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/config_table.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/status_macros.h"
-#include "base/steady_wait.h"
-#include "base/utf8.h"
-#include "worker/trainer/comm/collective_ring.h"
+#include "base/text.h"
 #include "worker/trainer/comm/emulated_link.h"
+#include "worker/trainer/comm/flight_recorder.h"
 #include "worker/trainer/comm/gloo_communicator.h"
 #include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/comm/in_process_communicator.h"
@@ -27,9 +30,10 @@
 #include "worker/trainer/link/agent_link.h"
 #include "worker/trainer/link/failure.h"
 #include "worker/trainer/link/plan_book.h"
-#include "worker/trainer/loop/collective_timeout.h"
+#include "worker/trainer/loop/step_loop.h"
 #include "worker/trainer/loop/train.h"
 #include "worker/trainer/loop/weights_keeper.h"
+#include "worker/trainer/model/tensor_memory.h"
 
 namespace evenstep::trainer {
 namespace {
@@ -61,7 +65,7 @@ struct Process {
   // The main thread has left the training.
   SteadyNotification trained;
   std::unique_ptr<InProcessHub> hub;  // for a world of one
-  CollectiveRing ring;
+  FlightRecorder recorder;
   std::unique_ptr<CommunicatorFactory> factory;
   std::shared_ptr<GroupTree> groups;
   std::unique_ptr<AgentLink> link;
@@ -211,9 +215,9 @@ absl::StatusOr<std::unique_ptr<CommunicatorFactory>> MakeFactory(
             {.host = std::move(factory),
              .store = process->link.get(),
              .timeout = options.timeout,
-             .end_process = DumpThenEnd(&process->ring, EndHungProcess)}));
+             .end_process = DumpThenEnd(&process->recorder, EndHungProcess)}));
   }
-  return MakeRecordingFactory(std::move(factory), &process->ring);
+  return MakeRecordingFactory(std::move(factory), &process->recorder);
 }
 
 // What the agent wants, checked; the reader runs afterwards.
@@ -321,6 +325,52 @@ int RunTrainer(const TrainerOptions& options) {
   process.trained.Notify();
   if (!result.ok()) LeaveFailed(result.status(), &process);
   return ReportFinished(*result, process.link.get());
+}
+
+namespace {
+
+// Ctrl-C and a closed terminal reach the whole process group, but whether to
+// stop is the agent's to say. RunTrainer waits for SIGTERM.
+void SetUpSignals() {
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  BlockSigtermOnly();
+}
+
+// Of variables that only tests and benchmarks set.
+std::string Environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+int TrainerMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models) {
+  TrainerOptions options;
+  LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kText;
+  ConfigTable table(
+      device == nullptr ? "evenstep-trainer" : "evenstep-trainer-cuda",
+      "Runs one rank of a job for its agent.");
+  table.Add("socket", "EVENSTEP_TRAINER_SOCKET", &options.socket_path,
+            "Unix socket of the agent");
+  table.Add("rank", "EVENSTEP_TRAINER_RANK", &options.rank,
+            "rank of this process");
+  table.Add("log-level", "EVENSTEP_LOG_LEVEL", &level,
+            "debug, info, warning or error");
+  table.Add("log-format", "EVENSTEP_LOG_FORMAT", &format, "text or json");
+  table.AddCheck([&] { return ValidateTrainerOptions(options); });
+  if (const std::optional<int> code = table.Run(argc, argv)) return *code;
+
+  CountTensorBytes();
+  SetUpSignals();
+  SetUpLogging(level, format, absl::StrCat("trainer rank=", options.rank));
+  options.fault_text = Environment(kFaultVariable);
+  options.emulated_link_text = Environment(kEmulatedLinkVariable);
+  options.device = device;
+  options.models = models;
+  return RunTrainer(options);
 }
 
 }  // namespace evenstep::trainer

@@ -30,6 +30,13 @@ absl::Status ValidateTrainerOptions(const TrainerOptions& options);
 // return: the process may end inside, with kExitAbandoned or kExitAgentGone.
 int RunTrainer(const TrainerOptions& options);
 
+// The command line of a trainer, the same for the CPU and for a device.
+
+// Returns the exit code; may end the process inside (run_trainer.h). `device`
+// is null for the CPU; it and `models` outlive the call.
+int TrainerMain(int argc, char** argv, const DeviceSupport* device,
+                const NamedModels* models);
+
 }  // namespace evenstep::trainer
 
 #endif  // EVENSTEP_WORKER_TRAINER_LOOP_RUN_TRAINER_H_

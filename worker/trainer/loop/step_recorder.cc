@@ -146,7 +146,6 @@ absl::Status StepRecorder::Commit(int64_t now_ns, int64_t cpu_ns) {
                      report.evaluation().evaluation_ns());
   report.set_cpu_ns(cpu_ns - gate_exit_cpu_ns_ -
                     std::exchange(evaluation_cpu_ns_, 0));
-  steps_committed_ = report.step() + 1;
   if (setup_->rank == 0) {
     LogProgress(report);
     AppendToCurve(report);

@@ -51,8 +51,6 @@ class StepRecorder {
   // Makes the loss curve durable, and writes it as JSON.
   void Finish();
 
-  int64_t steps_committed() const { return steps_committed_; }
-
  private:
   StepRecorder(const TrainerSetup& setup, AgentChannel* agent,
                const Clock* clock);
@@ -75,7 +73,6 @@ class StepRecorder {
   int64_t evaluation_begin_ns_ = 0;
   int64_t evaluation_begin_cpu_ns_ = 0;
   int64_t evaluation_cpu_ns_ = 0;  // of the evaluation after the pending step
-  int64_t steps_committed_ = 0;
 };
 
 }  // namespace evenstep::trainer

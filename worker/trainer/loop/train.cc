@@ -14,12 +14,12 @@
 #include "worker/trainer/job/engine.h"
 #include "worker/trainer/job/index_reporter.h"
 #include "worker/trainer/job/job_data.h"
-#include "worker/trainer/job/load_weights.h"
+#include "worker/trainer/job/weights.h"
 #include "worker/trainer/link/failure.h"
-#include "worker/trainer/loop/collective_timeout.h"
 #include "worker/trainer/loop/evaluator.h"
 #include "worker/trainer/loop/step_loop.h"
 #include "worker/trainer/loop/step_recorder.h"
+#include "worker/trainer/profile/engine_costs.h"
 #include "worker/trainer/profile/profile_key.h"
 
 namespace evenstep::trainer {

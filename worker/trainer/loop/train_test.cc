@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "worker/trainer/link/failure.h"
 #include "worker/trainer/loop/testing/threaded_job.h"
-#include "worker/trainer/optim/schedule.h"
+#include "worker/trainer/optim/adamw.h"
 
 namespace evenstep::trainer {
 namespace {

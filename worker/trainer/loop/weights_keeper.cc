@@ -10,7 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "worker/trainer/job/weights.h"
 
 namespace evenstep::trainer {

@@ -42,7 +42,7 @@ class ClipAttention {
  public:
   virtual ~ClipAttention() = default;
   // Own tokens [T, W] from the order of the other axis to that of `axis`
-  // (packed_clips.h).
+  // (packed_shard.h).
   virtual at::Tensor Arrange(const at::Tensor& x_TW, ClipAxis axis) = 0;
   // Full attention over tokens in the order of `axis`, with as many heads of
   // keys and values as of queries.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <utility>
 
@@ -75,5 +76,35 @@ ScopedTensorAccount::ScopedTensorAccount(TensorAccount* account)
     : previous_(std::exchange(current_account, account)) {}
 
 ScopedTensorAccount::~ScopedTensorAccount() { current_account = previous_; }
+
+namespace {
+
+c10::CachingAllocator::Stat AllocatedBytes(c10::Device device) {
+  constexpr auto kAll =
+      static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return c10::getDeviceAllocator(device.type())
+      ->getDeviceStats(device.index())
+      .allocated_bytes[kAll];
+}
+
+}  // namespace
+
+TensorMeter::TensorMeter(c10::Device device)
+    : device_(device), account_(CurrentTensorAccount()) {}
+
+int64_t TensorMeter::live_bytes() const {
+  if (device_.is_cpu()) return account_.live_bytes();
+  return AllocatedBytes(device_).current;
+}
+
+int64_t TensorMeter::peak_bytes() const {
+  if (device_.is_cpu()) return account_.peak_bytes();
+  return AllocatedBytes(device_).peak;
+}
+
+void TensorMeter::ResetPeak() {
+  if (device_.is_cpu()) return account_.ResetPeak();
+  c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
+}
 
 }  // namespace evenstep::trainer

@@ -18,9 +18,9 @@ namespace evenstep::trainer {
 enum class NextToken {
   kWholeText,  // a pass over all of it
   // A pass over that token: the attention keeps keys and values of what stands
-  // before it (generate/cached_attention.h). Every layer calls Attend once, in
-  // the same order in every pass, with the causal mask, and nothing else of the
-  // model sees another token.
+  // before it (CachedAttention in generate/generate_text.h). Every layer calls
+  // Attend once, in the same order in every pass, with the causal mask, and
+  // nothing else of the model sees another token.
   kItselfAlone,
 };
 

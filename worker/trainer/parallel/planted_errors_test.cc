@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/trainer/comm/wrapped_communicator.h"
+#include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/testing/expect_parity.h"
 
 namespace evenstep::trainer {
@@ -80,28 +80,16 @@ class AcrossDocuments : public ModelDecorator {
   }
 };
 
-// Passes everything on to the group but what a planted error changes.
-class GroupDecorator : public WrappedCommunicator {
- public:
-  using WrappedCommunicator::WrappedCommunicator;
-
- protected:
-  absl::Status Around(const CollectiveCall& /*call*/,
-                      absl::FunctionRef<absl::Status()> run) override {
-    return run();
-  }
-};
-
 // Keys and values of the parts are laid down in the wrong order: the zigzag is
 // undone as if parts were runs from the other end.
-class ReversedParts : public GroupDecorator {
+class ReversedParts : public CommunicatorDecorator {
  public:
-  using GroupDecorator::GroupDecorator;
-  absl::Status AllGatherv(const void* send, void* recv,
-                          absl::Span<const int64_t> recv_bytes) override {
-    absl::Status status = inner().AllGatherv(send, recv, recv_bytes);
-    char* const parts = static_cast<char*>(recv);
-    const int64_t bytes = recv_bytes[0];
+  using CommunicatorDecorator::CommunicatorDecorator;
+  absl::Status Run(const Collective& call) override {
+    absl::Status status = inner().Run(call);
+    if (call.kind != CollectiveKind::kAllGather) return status;
+    char* const parts = static_cast<char*>(call.recv);
+    const int64_t bytes = call.recv_counts[0];
     for (int p = 0; p < size() / 2; ++p) {
       std::swap_ranges(parts + p * bytes, parts + (p + 1) * bytes,
                        parts + (size() - 1 - p) * bytes);
@@ -111,17 +99,16 @@ class ReversedParts : public GroupDecorator {
 };
 
 // Each part keeps its own gradient of keys and values, without the others'.
-class UnreducedKeyGradients : public GroupDecorator {
+class UnreducedKeyGradients : public CommunicatorDecorator {
  public:
-  using GroupDecorator::GroupDecorator;
-  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
-                         void* recv,
-                         absl::Span<const int64_t> recv_bytes) override {
-    absl::Status status = inner().AllToAllv(send, send_bytes, recv, recv_bytes);
-    char* part = static_cast<char*>(recv);
+  using CommunicatorDecorator::CommunicatorDecorator;
+  absl::Status Run(const Collective& call) override {
+    absl::Status status = inner().Run(call);
+    if (call.kind != CollectiveKind::kAllToAll) return status;
+    char* part = static_cast<char*>(call.recv);
     for (int p = 0; p < size(); ++p) {
-      if (p != rank()) std::memset(part, 0, recv_bytes[p]);
-      part += recv_bytes[p];
+      if (p != rank()) std::memset(part, 0, call.recv_counts[p]);
+      part += call.recv_counts[p];
     }
     return status;
   }
@@ -147,14 +134,14 @@ class UnsynchronisedNoise : public ModelDecorator {
 };
 
 // A rank keeps what it would send, as if the switch had forgotten it.
-class LostSwitch : public GroupDecorator {
+class LostSwitch : public CommunicatorDecorator {
  public:
-  using GroupDecorator::GroupDecorator;
-  absl::Status AllToAllv(const void* send, absl::Span<const int64_t> send_bytes,
-                         void* recv,
-                         absl::Span<const int64_t> recv_bytes) override {
-    absl::Status status = inner().AllToAllv(send, send_bytes, recv, recv_bytes);
-    std::memset(recv, 0, recv_bytes[0]);
+  using CommunicatorDecorator::CommunicatorDecorator;
+  absl::Status Run(const Collective& call) override {
+    absl::Status status = inner().Run(call);
+    if (call.kind == CollectiveKind::kAllToAll) {
+      std::memset(call.recv, 0, call.recv_counts[0]);
+    }
     return status;
   }
 };
@@ -182,30 +169,31 @@ std::vector<data::SampleTokens> MergeDocuments(
 }
 
 // The sum over ranks of a rank's shard is made and never copied back.
-class LostShard : public GroupDecorator {
+class LostShard : public CommunicatorDecorator {
  public:
-  using GroupDecorator::GroupDecorator;
-  using GroupDecorator::ReduceScatterSum;
-  absl::Status ReduceScatterSum(absl::Span<const double> send,
-                                absl::Span<const int64_t> counts,
-                                absl::Span<double> recv) override {
-    absl::Status status = inner().ReduceScatterSum(send, counts, recv);
+  using CommunicatorDecorator::CommunicatorDecorator;
+  absl::Status Run(const Collective& call) override {
+    absl::Status status = inner().Run(call);
+    if (call.kind != CollectiveKind::kReduceScatter) return status;
+    const absl::Span<const int64_t> counts = call.send_counts;
     const int64_t begin =
         std::accumulate(counts.begin(), counts.begin() + rank(), int64_t{0});
-    std::copy_n(send.begin() + begin, recv.size(), recv.begin());
+    std::copy_n(static_cast<const double*>(call.send) + begin, counts[rank()],
+                static_cast<double*>(call.recv));
     return status;
   }
 };
 
 // Parameters that other ranks have updated never arrive.
-class LostParameters : public GroupDecorator {
+class LostParameters : public CommunicatorDecorator {
  public:
-  using GroupDecorator::GroupDecorator;
-  absl::Status AllGatherv(const void* send, void* /*recv*/,
-                          absl::Span<const int64_t> recv_bytes) override {
-    std::vector<char> lost(
-        std::accumulate(recv_bytes.begin(), recv_bytes.end(), int64_t{0}));
-    return inner().AllGatherv(send, lost.data(), recv_bytes);
+  using CommunicatorDecorator::CommunicatorDecorator;
+  absl::Status Run(const Collective& call) override {
+    if (call.kind != CollectiveKind::kAllGather) return inner().Run(call);
+    std::vector<char> lost(call.Bytes());
+    Collective elsewhere = call;
+    elsewhere.recv = lost.data();
+    return inner().Run(elsewhere);
   }
 };
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
-#include "worker/trainer/model/tensor_meter.h"
+#include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/parallel/clip_attention.h"
 #include "worker/trainer/parallel/clip_shard.h"
 #include "worker/trainer/parallel/sequence_layout.h"

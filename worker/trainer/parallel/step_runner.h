@@ -16,13 +16,32 @@
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
 #include "wire/step_plan.h"
+#include "worker/trainer/comm/communicator.h"
+#include "worker/trainer/comm/group_tree.h"
 #include "worker/trainer/model/model.h"
 #include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/parallel/gradient_buffer.h"
-#include "worker/trainer/parallel/step_groups.h"
 #include "worker/trainer/parallel/ulysses.h"
 
 namespace evenstep::trainer {
+
+// The communicators that a step runs on, by whom they are found: the tree of a
+// generation, groups opened for one plan, or a test's own. Plain data; what it
+// refers to outlives it.
+
+struct StepGroups {
+  int rank = 0;
+  Communicator* world = nullptr;
+  // The communicator of [first_rank, first_rank + degree), which contains the
+  // rank; NOT_FOUND: there is none.
+  std::function<absl::StatusOr<Communicator*>(int first_rank, int degree)> find;
+};
+
+inline StepGroups GroupsOf(GroupTree* tree) {
+  return {tree->rank(), &tree->world(), [tree](int first_rank, int degree) {
+            return tree->GroupFor(first_rank, degree);
+          }};
+}
 
 // A sample by its id in the plan. Called on the runner's thread.
 using SampleReader =

@@ -15,7 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/comm/flight_recorder.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parallel/shard.h"
 #include "worker/trainer/parallel/ulysses.h"
@@ -328,7 +328,7 @@ TEST(StepRunnerTest, PaddingIsCountedApart) {
 template <typename Body>
 std::vector<absl::Status> WithDecoder(
     int world, const Body& body, at::ScalarType type = at::kFloat,
-    std::vector<CollectiveRing>* rings = nullptr) {
+    std::vector<FlightRecorder>* rings = nullptr) {
   Fabric fabric(BackEnd::kInProcess);
   return RunRanks(world, [&](int rank) -> absl::Status {
     at::set_num_threads(1);
@@ -449,7 +449,7 @@ TEST(StepRunnerTest, TimesInCollectivesArePartOfTheTotal) {
 }
 
 // Until the rank is in a collective.
-CollectiveKind AwaitOpenEntry(const CollectiveRing& ring) {
+CollectiveKind AwaitOpenEntry(const FlightRecorder& ring) {
   while (true) {
     const auto entries = ring.Entries();
     if (!entries.empty() && entries.back().ended == absl::InfiniteDuration()) {
@@ -462,7 +462,7 @@ CollectiveKind AwaitOpenEntry(const CollectiveRing& ring) {
 // Rank 0 waits for rank 1 in the exchange of heads.
 TEST(StepRunnerTest, AnAbortDuringAttentionEndsTheStep) {
   absl::Notification over;
-  std::vector<CollectiveRing> rings(2);
+  std::vector<FlightRecorder> rings(2);
   const auto statuses = WithDecoder(
       2,
       [&](Model& model, GroupTree& groups) -> absl::Status {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "planner/validate_costs.h"
+#include "planner/costs/cost_limits.h"
 #include "worker/trainer/profile/profile_points.h"
 
 namespace evenstep::trainer {

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "jobspec/decoder_memory.h"
+#include "jobspec/plan_request.h"
 #include "worker/trainer/testing/memory_sweep.h"
 
 namespace evenstep::trainer {

@@ -14,11 +14,13 @@
 // with their number, and of the ranks the slowest. Pure.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/trainer/comm/communicator_factory.h"
 
 namespace evenstep::trainer {
 
@@ -52,6 +54,20 @@ struct PointTime {
 // Over all ranks, which have had as many repeats. INTERNAL where they had other
 // numbers of collectives.
 absl::StatusOr<PointTime> CombineTimes(const std::vector<RankTimes>& ranks);
+
+// How long every single collective of a rank took, in the order of the calls.
+// A rank that lost its core, or came late, makes one call of a micro-batch
+// long; its sum over the micro-batch hides which. Used by the profile, on the
+// thread of the rank.
+//
+//   std::vector<double> call_ns;
+//   auto factory = MakeCallTimesFactory(std::move(gloo), &call_ns);
+
+// Groups that append the time of each of their calls, by their collective_ns,
+// to `call_ns`, which outlives factory and groups; their owner may clear it
+// between calls.
+std::unique_ptr<CommunicatorFactory> MakeCallTimesFactory(
+    std::unique_ptr<CommunicatorFactory> inner, std::vector<double>* call_ns);
 
 }  // namespace evenstep::trainer
 

@@ -5,7 +5,6 @@
 
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/comm/testing/run_ranks.h"
-#include "worker/trainer/profile/call_times.h"
 
 namespace evenstep::trainer {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "jobspec/plan_request.h"
 #include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
 #include "worker/trainer/comm/gloo_communicator.h"
@@ -20,13 +21,12 @@
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/comm/rendezvous_store.h"
 #include "worker/trainer/job/engine.h"
-#include "worker/trainer/job/model_config.h"
+#include "worker/trainer/job/trainer_setup.h"
 #include "worker/trainer/link/failure.h"
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/tensor_memory.h"
-#include "worker/trainer/profile/call_times.h"
+#include "worker/trainer/profile/engine_costs.h"
 #include "worker/trainer/profile/fit_profile.h"
-#include "worker/trainer/profile/measure_clip_costs.h"
 #include "worker/trainer/profile/measure_costs.h"
 #include "worker/trainer/profile/point_times.h"
 #include "worker/trainer/profile/profile_key.h"
@@ -183,7 +183,7 @@ absl::Status MeasureDepth(const ProfileRun& run,
                     absl::MakeConstSpan(points).subspan(first, count),
                     absl::MakeSpan(result->points).subspan(first, count)));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns,
-                            MeasureStepFixed(PartsToMeasure(setup, engine)));
+                            MeasureStepFixed(PartsToMeasure(engine)));
   result->step_fixed.push_back({layers, step_ns});
   return absl::OkStatus();
 }

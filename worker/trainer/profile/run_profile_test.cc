@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/trainer/comm/collective_ring.h"
+#include "worker/trainer/comm/flight_recorder.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/profile_key.h"
 
@@ -149,7 +149,7 @@ TEST(RunProfileTest, ARankWithoutADeviceFailsItsPeersAtOnce) {
 
 // All-gathers that a profile makes with groups that are noted.
 int64_t CountGathers(ProfileRun run) {
-  CollectiveRing ring(/*capacity=*/10'000);
+  FlightRecorder ring(/*capacity=*/10'000);
   DeviceSupport device = NamedCpus(2);
   device.make_factory = [&ring](DeviceSupport::GroupParts parts)
       -> absl::StatusOr<std::unique_ptr<CommunicatorFactory>> {

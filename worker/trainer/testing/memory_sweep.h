@@ -14,6 +14,7 @@
 #include <string>
 
 #include "jobspec/job_spec.h"
+#include "jobspec/plan_request.h"
 #include "planner/costs/memory_model.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/testing/measure_memory.h"

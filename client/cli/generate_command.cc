@@ -203,7 +203,7 @@ void NoteFlags(CLI::App* app, const std::vector<std::string>& flags,
 
 void AddTextFlags(CLI::App* app, GenerateCommand* command) {
   app->add_option("--prompt", command->prompt,
-                  "Text: what it goes on with; without it, what stdin holds")
+                  "Text to continue; without it, it is read from stdin")
       ->type_name("TEXT");
   app->add_flag("--chat", command->chat,
                 "Text: the prompt is what a user says, the text the answer");

@@ -20,8 +20,8 @@ inline constexpr int kMostRanksPerCore = 4;
 absl::Status CheckRankLimit(int ranks, int num_cores,
                             absl::string_view way_out);
 
-// A sentence where there are more ranks than cores, which says `what` comes of
-// it; empty where each has its own.
+// The warning for more ranks than cores; `what` is the consequence it names.
+// Empty if every rank has a core.
 std::string CoresWarning(int ranks, int num_cores, absl::string_view what);
 
 }  // namespace evenstep::cli

@@ -61,7 +61,7 @@ class MessageCheckTest : public ::testing::Test {
   Verdict VerdictOf(const v1::AgentMessage& message, const std::string& node) {
     return Check(message, node).verdict;
   }
-  // Of an attempt whose costs are not known yet.
+  // For an attempt whose costs are not known yet.
   Verdict VerdictOfCosts(const v1::AgentMessage& message) {
     const LiveAttempt fresh = MakeAttempt();
     return CheckAgentMessage(message, {"a", &fresh, true}).verdict;

@@ -87,10 +87,10 @@ class JobSteps {
   const v1::StepPlan* Find(int64_t step) const;
   // By step.
   std::vector<const v1::StepPlan*> HeldPlans() const;
-  // Of a checked report (CheckStepReport) for a plan that is held; others and
-  // repeats are ignored. The step, if it is committed with this report; not ok
-  // if the ranks disagree on what must be the same (REPORTS_DISAGREE): the
-  // attempt cannot go on.
+  // Takes a report that CheckStepReport has passed. Repeats, and reports for
+  // plans that are not held, are ignored. Returns the step if this report
+  // commits it. An error: the ranks disagree on what must be the same
+  // (REPORTS_DISAGREE), and the attempt must end.
   absl::StatusOr<std::optional<CommittedStep>> AddReport(
       const v1::StepReport& report);
   // The step is committed on all ranks; AddReport calls it.
@@ -129,7 +129,7 @@ class JobSteps {
   int64_t next_step_ = 0;  // the first that has no plan
   std::map<int64_t, StepLengths> lengths_;
   std::map<int64_t, v1::StepPlan> plans_;
-  // Of steps that not all ranks have reported, by step and rank.
+  // Reports of steps that are not committed, by step and rank.
   std::map<int64_t, std::map<int, v1::StepReport>> reports_;
   StepTotals totals_;
   std::optional<CostRefit> refit_;  // since the first report, if it is wanted

@@ -79,7 +79,7 @@ std::string Histogram(const DataReport& report, int columns) {
   return FormatTable(rows, ColourMode::kPlain);
 }
 
-// What becomes of samples that break a rule where no job says it.
+// How each value of a rule treats the samples that break it.
 std::string WhatRulesDo(absl::string_view rule) {
   return absl::StrCat("; ", rule,
                       ": fail (the default of job files) refuses a job, skip "

@@ -79,6 +79,23 @@ def write_job(path, documents, **changes):
     return path
 
 
+def trainer_pids(belongs):
+    """{rank: pid} of the living trainers for which belongs(pid, words)."""
+    pids = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        pid = int(entry.name)
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if (words[0].endswith(b"evenstep-trainer") and
+                    belongs(pid, words) and process_is_alive(pid)):
+                pids[int(words[words.index(b"--rank") + 1])] = pid
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return pids
+
+
 class Cluster:
     """One coordinator, `agents` agents with `slots` slots each, or, of a list,
     with its own number each."""
@@ -223,21 +240,10 @@ class Cluster:
                         seconds)
 
     def trainer_pids(self):
-        """Trainers that live now, found by their sockets in our folder."""
-        pids = {}
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if (words[0].endswith(b"evenstep-trainer") and
-                    any(str(self.folder).encode() in w for w in words) and
-                    process_is_alive(int(entry.name))):
-                rank = int(words[words.index(b"--rank") + 1])
-                pids[rank] = int(entry.name)
-        return pids
+        """{rank: pid} of the trainers that live now in our folder."""
+        folder = str(self.folder).encode()
+        return trainer_pids(
+            lambda _, words: any(folder in word for word in words))
 
     def metrics(self):
         """{name{labels}: value} as Prometheus would scrape it."""

@@ -17,7 +17,7 @@ import time
 import unittest
 
 import case_runner
-from cluster import BIN, Cluster, wait_for
+from cluster import BIN, Cluster, trainer_pids, wait_for
 from cluster import write_documents, write_job
 
 RUNS = int(os.environ.get("EVENSTEP_INTERRUPT_RUNS", "3"))
@@ -54,14 +54,8 @@ def job_of(path, documents, steps, **changes):
                      costs=COSTS, refit=False, **changes)
 
 
-def send(process, number):
-    """Returns once the signal was taken: two that wait are one."""
-    process.send_signal(number)
-    status = pathlib.Path(f"/proc/{process.pid}/status")
-    wait_for("the signal is taken", lambda: not any(
-        int(line.split()[1], 16) >> (number - 1) & 1
-        for line in status.read_text().splitlines()
-        if line.startswith(("SigPnd", "ShdPnd"))), 10, every=0.001)
+def ctrl_c(process):
+    process.send_signal(signal.SIGINT)
 
 
 class KeptWeightsCase(unittest.TestCase):
@@ -110,13 +104,12 @@ class LocalTest(KeptWeightsCase):
                 return process
         raise AssertionError("no step was done:\n" + "".join(said))
 
-    def interrupt(self, name, delay, *signals):
-        """(summary, output) of a run that gets the signals."""
+    def interrupt(self, name, delay, interrupt):
+        """(summary, output) of a run that `interrupt(process)` ends."""
         out = self.folder / name
         with self.start(out) as process:
             time.sleep(delay)
-            for number in signals:
-                send(process, number)
+            interrupt(process)
             stdout, stderr = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130, stderr)
         summary = json.loads((out / "summary.json").read_text())
@@ -139,7 +132,7 @@ class LocalTest(KeptWeightsCase):
         for run in range(RUNS):
             delay = chance.uniform(0, 1.5)
             with self.subTest(run=run, seed=SEED, delay=delay):
-                summary, _ = self.interrupt(f"run-{run}", delay, signal.SIGINT)
+                summary, _ = self.interrupt(f"run-{run}", delay, ctrl_c)
                 print(f"seed {SEED} run {run}: interrupted {delay:.3f} s after "
                       f"the first step, kept {summary['weights_steps']} steps")
                 # The step that ran was finished, and every rank reported it.
@@ -150,11 +143,20 @@ class LocalTest(KeptWeightsCase):
                                  summary["steps_done"] + 1)
 
     def test_sigterm_does_the_same(self):
-        self.interrupt("terminated", 0.3, signal.SIGTERM)
+        self.interrupt("terminated", 0.3, lambda process: process.terminate())
 
     def test_a_second_ctrl_c_keeps_the_step_before(self):
-        _, said = self.interrupt("twice", 0.3, signal.SIGINT, signal.SIGINT)
-        self.assertIn("weights of the step before are kept", said)
+        def interrupt_again(process):
+            # The step cannot end: one of its ranks is stopped.
+            ranks = trainer_pids(lambda pid, _: os.getsid(pid) == process.pid)
+            os.kill(ranks[1], signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+            for line in process.stderr:
+                if "weights of the step before are kept" in line:
+                    return process.send_signal(signal.SIGINT)
+            raise AssertionError("the first Ctrl-C was not answered")
+
+        self.interrupt("twice", 0.3, interrupt_again)
 
     def test_a_killed_command_leaves_the_weights_in_its_folder(self):
         out = self.folder / "killed"
@@ -185,7 +187,7 @@ class LocalTest(KeptWeightsCase):
         for name in names:
             (out / name).write_text("earlier")
         (out / ".evenstep-output").write_text("\n".join(names) + "\n")
-        _, said = self.interrupt("again", 0, signal.SIGINT)
+        _, said = self.interrupt("again", 0, ctrl_c)
         for name in names:
             self.assertEqual((out / "previous-1" / name).read_text(),
                              "earlier")

@@ -5,7 +5,7 @@ JOBS  ?= $(shell nproc)
 
 .PHONY: build binaries setup demo test check cuda format lint clean shape \
   chaos-messages \
-  bench-training bench-prediction mutation
+  bench-training bench-prediction compare mutation
 
 setup:
 	@deploy/setup.sh
@@ -99,6 +99,12 @@ bench-%: setup
 # AGAINST names commits to compare: make shape AGAINST="v1 HEAD".
 shape:
 	@python3 .ci/shape.py $(AGAINST)
+
+# What a user of commit AGAINST would see changed: plans, losses, JSON, metrics.
+# make compare AGAINST=v1; tests/compare/compare_commits.py --help says more.
+compare: setup
+	@$(MAKE) --no-print-directory binaries
+	@python3 tests/compare/compare_commits.py $(AGAINST)
 
 clean:
 	@rm -rf build

@@ -10,9 +10,11 @@ import unittest.mock
 import case_runner
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / ".ci"))
+sys.path[:0] = [str(ROOT / ".ci"), str(ROOT / "tests" / "compare")]
 import assertions  # noqa: E402  pylint: disable=wrong-import-position
 import check  # noqa: E402  pylint: disable=wrong-import-position
+import collect_facts  # noqa: E402  pylint: disable=wrong-import-position
+import compare_commits  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def git(folder, *arguments):
@@ -113,6 +115,32 @@ class AssertionsTest(unittest.TestCase):
         self.assertEqual(self.silent(
             helpers + "TEST(A, Says) { ExpectSame(Made()); }\n"
             "TEST(A, Silent) { Made(); }\n"), ["Silent"])
+
+
+class CompareCommitsTest(unittest.TestCase):
+
+    def facts(self):
+        return {"plans": {"1": {"even": "a", "static": "b"}},
+                "curves": {"text even": ["0x1p+0"]},
+                "metrics": ["steps{job}"],
+                "json": {"plan": collect_facts.shape(
+                    {"rows": [{"a": 1}, {"a": 2.5, "b": None}]})}}
+
+    def test_a_commit_does_not_differ_from_itself(self):
+        self.assertEqual(list(compare_commits.differences(
+            self.facts(), self.facts())), [])
+
+    def test_each_change_is_named(self):
+        old, new = self.facts(), self.facts()
+        new["plans"]["1"]["static"] = "c"
+        new["curves"]["text even"] = ["0x1.0000000000001p+0"]
+        new["metrics"] = ["steps{job,rank}"]
+        new["json"]["plan"] = collect_facts.shape(
+            {"rows": [{"a": "1", "c": 1}]})
+        self.assertEqual(list(compare_commits.differences(old, new)), [
+            "plans 1 static", "curves text even", "metric steps{job,rank} new",
+            "metric steps{job} gone", "json plan .rows[].a number to str",
+            "json plan .rows[].b gone", "json plan .rows[].c new"])
 
 
 if __name__ == "__main__":

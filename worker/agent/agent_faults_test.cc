@@ -1,10 +1,18 @@
 // Every way in which a trainer, a coordinator or the agent itself can end,
 // caused on purpose.
 
+#include <arpa/inet.h>
 #include <signal.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/agent/agent.h"
@@ -15,6 +23,29 @@ namespace evenstep::agent {
 namespace {
 
 using testing::HasSubstr;
+
+// The page of metrics that is served at 127.0.0.1:PORT; empty: nothing answers.
+std::string Scrape(const std::string& address) {
+  const std::vector<std::string> parts = absl::StrSplit(address, ':');
+  int port = 0;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &port)) return "";
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
+  std::string page;
+  if (connect(socket_fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
+    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    send(socket_fd, request.data(), request.size(), MSG_NOSIGNAL);
+    char bytes[4096];
+    for (ssize_t n; (n = recv(socket_fd, bytes, sizeof(bytes), 0)) > 0;) {
+      page.append(bytes, n);
+    }
+  }
+  close(socket_fd);
+  return page;
+}
 
 TEST_F(AgentTest, AKilledTrainerIsReportedWithItsSignalWithinASecond) {
   StartAgent();
@@ -274,6 +305,38 @@ TEST_F(AgentTest, ARestartedAgentEndsWhatItsPredecessorLeft) {
   EXPECT_EQ(hellos.front().folder_id(), hellos.back().folder_id());
   EXPECT_FALSE(hellos.front().folder_id().empty());
   EXPECT_TRUE(Pids().empty());
+}
+
+TEST_F(AgentTest, OutputThatAFullDiskCannotKeepIsSentAndCounted) {
+  AgentOptions options = Options();
+  options.metrics_listen = "127.0.0.1:0";
+  StartAgent(options);
+  const std::string attempt = folder_ + "/work/attempts/job.1";
+  std::filesystem::create_directories(attempt);
+  std::filesystem::create_symlink("/dev/full", attempt + "/rank-0.log");
+  Assign("finish", 1);
+  ASSERT_TRUE(coordinator_.Await(IsStarted));
+  const std::string sent = "rank 0 of 1 runs finish\n";
+  EXPECT_TRUE(
+      Becomes([&] { return absl::StrContains(LogText(), "0:" + sent); }));
+  EXPECT_THAT(LogText(), HasSubstr("No space left on device"));
+  EXPECT_THAT(Scrape(agent_->metrics_address()),
+              HasSubstr(absl::StrCat("evenstep_agent_log_bytes_not_kept_total ",
+                                     sent.size(), "\n")));
+}
+
+TEST_F(AgentTest, AnAgentWhoseJobsMayReadEverythingWarns) {
+  for (const bool everything : {true, false}) {
+    AgentOptions options = Options();
+    options.work_dir = folder_ + (everything ? "/all" : "/some");
+    options.data_root = everything ? "/" : folder_;
+    testing::internal::CaptureStderr();
+    const auto agent = Agent::Start(options);
+    const std::string text = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    EXPECT_EQ(absl::StrContains(text, "data_root_is_everything"), everything)
+        << text;
+  }
 }
 
 }  // namespace

@@ -66,8 +66,9 @@ class AgentTest : public testing::Test {
     return options;
   }
 
-  void StartAgent() {
-    auto agent = Agent::Start(Options());
+  void StartAgent() { StartAgent(Options()); }
+  void StartAgent(const AgentOptions& options) {
+    auto agent = Agent::Start(options);
     ASSERT_TRUE(agent.ok()) << agent.status();
     agent_ = *std::move(agent);
     ASSERT_TRUE(coordinator_.Await(IsHello));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "base/atomic_file.h"
 #include "base/config_table.h"
 #include "base/log.h"
@@ -49,11 +50,13 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
   table.Add("heartbeat-interval", "EVENSTEP_HEARTBEAT_INTERVAL",
             &options.heartbeat_interval, "how often agents send heartbeats");
   table.Add("lease", "EVENSTEP_LEASE", &options.times.lease,
-            "how long a node without a stream may be silent before it is lost; "
-            "one with an open stream has 15s more");
+            absl::StrCat("how long a node without a stream may be silent before "
+                         "it is lost; one with an open stream has ",
+                         absl::FormatDuration(options.times.stream_grace),
+                         " more"));
   table.Add("reconnect-budget", "EVENSTEP_RECONNECT_BUDGET",
             &options.times.reconnect_budget,
-            "how long trainers go on without a coordinator");
+            "how long trainers keep running without a coordinator");
   table.Add("step-deadline", "EVENSTEP_STEP_DEADLINE",
             &options.times.step_deadline,
             "a running job fails when no report of its ranks and no plan has "

@@ -98,7 +98,7 @@ class LocalRun {
     if (HasWork()) {
       Report(JobAsItIs(ended.status()));
     } else {
-      output_.Message(absl::StrCat("Logs: ", ClearUnfinished()));
+      output_.Message(absl::StrCat("Logs: ", ClearUnfinished(0)));
     }
     return environment_.interrupted.stop_requested() ? kExitInterrupted : code;
   }
@@ -236,7 +236,7 @@ class LocalRun {
     absl::StatusOr<LeftResults> left =
         LeaveResults(result_folder_, job, steps_);
     if (!left.ok()) return output_.FailHere(left.status());
-    const std::string logs = ClearUnfinished();
+    const std::string logs = ClearUnfinished(job.weights_steps);
     if (!left->previous.empty()) {
       output_.Message(
           absl::StrCat("The earlier run is now in ", left->previous));
@@ -252,11 +252,18 @@ class LocalRun {
                                                      : ExitCodeOf(job.state);
   }
 
-  // All else in it has been brought. Returns where the logs are now. Other runs
-  // may have left folders there.
-  std::string ClearUnfinished() const {
+  // Removes what has been brought to the results, unless weights of more steps
+  // than theirs remain. Returns where the logs are now. Other runs may have left
+  // folders there.
+  std::string ClearUnfinished(int64_t weights_steps) {
     std::string logs = KeepLogs(LogFolder(), result_folder_);
     if (logs == LogFolder()) return logs;
+    Job left;
+    FindWeights(UnfinishedFolder(), &left);
+    if (left.weights_steps > weights_steps) {
+      output_.Message(DescribeUnfinished(FindUnfinished(result_folder_)));
+      return logs;
+    }
     std::error_code error;
     std::filesystem::remove_all(UnfinishedFolder(), error);
     std::filesystem::remove(absl::StrCat(result_folder_, "/", kUnfinishedName),

@@ -37,10 +37,11 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
             "HOST:PORT for users and agents; port 0 takes any free one");
   table.Add("port-file", "EVENSTEP_PORT_FILE", &settings->port_file,
             "file that gets the port in use");
-  table.Add("store", "EVENSTEP_STORE", &server.store_path,
-            "SQLite file of jobs and events; :memory: forgets");
+  table.Add(
+      "store", "EVENSTEP_STORE", &server.store_path,
+      "SQLite file of jobs and events; :memory: keeps nothing after exit");
   table.Add("metrics-listen", "EVENSTEP_METRICS_LISTEN", &server.metrics_listen,
-            "HOST:PORT for Prometheus; empty: none");
+            "HOST:PORT of the Prometheus endpoint; empty: none");
   table.Add("metrics-port-file", "EVENSTEP_METRICS_PORT_FILE",
             &settings->metrics_port_file,
             "file that gets the metrics port in use");
@@ -49,36 +50,33 @@ void AddSettings(ConfigTable& table, MainSettings* settings) {
             "serve other hosts without encryption or authentication");
   table.Add("heartbeat-interval", "EVENSTEP_HEARTBEAT_INTERVAL",
             &options.heartbeat_interval, "how often agents send heartbeats");
-  table.Add("lease", "EVENSTEP_LEASE", &options.times.lease,
-            absl::StrCat("how long a node without a stream may be silent before "
-                         "it is lost; one with an open stream has ",
-                         absl::FormatDuration(options.times.stream_grace),
-                         " more"));
+  table.Add(
+      "lease", "EVENSTEP_LEASE", &options.times.lease,
+      absl::StrCat("how long a node without a stream may be silent before "
+                   "it is lost; one with an open stream has ",
+                   absl::FormatDuration(options.times.stream_grace), " more"));
   table.Add("reconnect-budget", "EVENSTEP_RECONNECT_BUDGET",
             &options.times.reconnect_budget,
             "how long trainers keep running without a coordinator");
-  table.Add("step-deadline", "EVENSTEP_STEP_DEADLINE",
-            &options.times.step_deadline,
-            "a running job fails when no report of its ranks and no plan has "
-            "come for this long; longer than any step, evaluation and writing "
-            "of weights; 0s: never");
+  table.Add(
+      "step-deadline", "EVENSTEP_STEP_DEADLINE", &options.times.step_deadline,
+      "a running job fails after this long without a report or a plan; must "
+      "exceed the longest step, evaluation and writing of weights; 0s: never");
   table.Add("planner-threads", "EVENSTEP_PLANNER_THREADS",
             &server.planner_threads, "threads that plan steps");
   table.Add("retained-jobs", "EVENSTEP_RETAINED_JOBS", &options.retained_jobs,
-            "finished jobs kept, the newest; their ids are free again "
-            "afterwards; 0: all");
+            "number of finished jobs to keep; ids of older ones can be used "
+            "again; 0: all");
   table.Add("retained-jobs-for", "EVENSTEP_RETAINED_JOBS_FOR",
             &options.retained_for,
-            "how long a finished job is kept; 0s: for ever");
+            "how long a finished job is kept; 0s: without limit");
   table.Add("retained-steps", "EVENSTEP_RETAINED_STEPS",
-            &server.store_limits.steps_per_job,
-            "step summaries kept of each job");
+            &server.store_limits.steps_per_job, "step summaries kept per job");
   table.Add("retained-log-lines", "EVENSTEP_RETAINED_LOG_LINES",
-            &server.store_limits.log_lines_per_job,
-            "log lines kept of each job");
+            &server.store_limits.log_lines_per_job, "log lines kept per job");
   table.Add("metrics-retention", "EVENSTEP_METRICS_RETENTION",
             &options.metrics_retention,
-            "how long series of a finished job stay");
+            "how long the metrics of a finished job stay");
   table.Add("shutdown-grace", "EVENSTEP_SHUTDOWN_GRACE",
             &settings->shutdown_grace, "time to finish open streams");
   table.Add("log-level", "EVENSTEP_LOG_LEVEL", &settings->log_level,
@@ -137,7 +135,7 @@ int Main(int argc, char** argv) {
   ConfigTable table(
       "evenstep-coordinator",
       "Queues, places and plans training jobs. SIGTERM and SIGINT "
-      "stop it; SIGHUP is ignored, settings are read at start.");
+      "stop it; SIGHUP is ignored: settings are read at start.");
   AddSettings(table, &settings);
   if (std::optional<int> code = table.Run(argc, argv)) return *code;
   SetUpLogging(settings.log_level, settings.log_format, "coordinator");

@@ -31,7 +31,7 @@ class CommandLine {
     app_.footer(absl::StrCat(kExamples, "\n\n", ExitCodeHelp()));
     app_.require_subcommand(0, 1);
     app_.fallthrough();
-    app_.set_help_flag("-h,--help", "What can be said, with examples");
+    app_.set_help_flag("-h,--help", "Show this help, with examples");
     app_.set_version_flag("--version", "", "Show the version");
     AddGlobalFlags(&app_, &global_);
     AddSubmit();
@@ -87,7 +87,7 @@ class CommandLine {
 
   void AddLocal() {
     AddLocalFlags(Add(
-                      "local", "Train on this machine: nothing to set up",
+                      "local", "Train on this machine, without any setup",
                       [this] { return Local(environment_, global_, local_); },
                       kLocalExamples),
                   &local_);
@@ -105,7 +105,7 @@ class CommandLine {
   void AddProfile() {
     AddProfileFlags(
         Add(
-            "profile", "Measure what a job's model costs on this machine",
+            "profile", "Measure the costs of a job's model on this machine",
             [this] { return Profile(environment_, global_, profile_); },
             kProfileExamples),
         &profile_);
@@ -114,17 +114,17 @@ class CommandLine {
   void AddData() {
     CLI::App* command = Add(
         "data",
-        "Look at data, turn text into Megatron's files, or make up latents",
+        "Inspect data, convert text to Megatron's files, or generate latents",
         [this] { return RunData(); }, kDataExamples);
     command->require_subcommand(1);
     CLI::App* inspect = command->add_subcommand(
-        "inspect", "Show counts, lengths and what a job would leave out");
+        "inspect", "Show counts, lengths, and samples that a job would skip");
     AddInspectDataFlags(inspect, &inspect_);
     CLI::App* tokenize = command->add_subcommand(
         "tokenize", "Write text as tokens: PREFIX.bin and PREFIX.idx");
     AddTokenizeDataFlags(tokenize, &tokenize_);
     CLI::App* latents = command->add_subcommand(
-        "make-latents", "Make up video latents: moving discs, mixed sizes");
+        "make-latents", "Generate video latents: moving discs, mixed sizes");
     AddMakeLatentsFlags(latents, &latents_);
     for (CLI::App* one : {inspect, tokenize, latents}) one->fallthrough();
   }
@@ -142,7 +142,7 @@ class CommandLine {
   void AddGenerate() {
     AddGenerateFlags(
         Add(
-            "generate", "Make text or a clip with a model that was trained",
+            "generate", "Generate text or a clip with a trained model",
             [this] { return Generate(environment_, global_, generate_); },
             kGenerateExamples),
         &generate_);
@@ -152,26 +152,26 @@ class CommandLine {
     AddListFlags(Add("list", "List jobs, newest first",
                      [this] { return List(environment_, global_, list_); }),
                  &list_);
-    AddJobId(Add("describe", "Show all about one job",
+    AddJobId(Add("describe", "Show details of a job",
                  [this] { return Describe(environment_, global_, job_id_); }),
              &job_id_);
   }
 
   void AddStreams() {
     AddLogsFlags(Add(
-                     "logs", "Show what the ranks of a job wrote",
+                     "logs", "Show the output of a job's ranks",
                      [this] { return Logs(environment_, global_, logs_); },
                      kLogsExamples),
                  &logs_);
     AddEventsFlags(
-        Add("events", "Show what happened to a job",
+        Add("events", "Show the events of a job",
             [this] { return Events(environment_, global_, events_); }),
         &events_);
   }
 
   void AddControls() {
     AddCancelFlags(
-        Add("cancel", "Stop a job after its present step, and keep its weights",
+        Add("cancel", "Stop a job after its current step, and keep its weights",
             [this] { return Cancel(environment_, global_, cancel_); }),
         &cancel_);
     AddWaitFlags(
@@ -183,7 +183,7 @@ class CommandLine {
   }
 
   void AddServer() {
-    Add("health", "Ask whether the coordinator serves",
+    Add("health", "Ask whether the coordinator is serving",
         [this] { return Health(environment_, global_); });
     AddVersionFlags(
         Add("version", "Show the version",

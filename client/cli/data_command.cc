@@ -222,19 +222,19 @@ void AddInspectDataFlags(CLI::App* app, InspectDataCommand* command) {
       ->required()
       ->type_name("");
   app->add_option("--tokenizer", command->tokenizer,
-                  "SentencePiece model for text (bytes)")
+                  "SentencePiece model for text (default: bytes)")
       ->type_name("FILE");
   app->add_option("--max-length", command->max_length,
                   "Longest sample of the job, in tokens")
       ->check(CLI::Range(int64_t{1}, planner::kMaxLengthTokens).description(""))
       ->type_name("TOKENS");
   app->add_option("--patch", command->patch,
-                  "Of latents: a token is this many latent pixels high and "
-                  "wide (1, or the job's)")
+                  "For latents: height and width of a token in latent pixels "
+                  "(1, or the job's)")
       ->check(CLI::Range(1, data::kMaxPatch).description(""))
       ->type_name("N");
   app->add_flag("--list-bad", command->list_bad,
-                "Name all bad samples, not only the first five");
+                "List all bad samples, not only the first five");
 }
 
 void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
@@ -242,13 +242,13 @@ void AddTokenizeDataFlags(CLI::App* app, TokenizeDataCommand* command) {
       ->required()
       ->type_name("");
   app->add_option("--tokenizer", command->tokenizer,
-                  "SentencePiece model (bytes)")
+                  "SentencePiece model (default: bytes)")
       ->type_name("FILE");
   app->add_option("--out", command->out, "Writes PREFIX.bin and PREFIX.idx")
       ->required()
       ->type_name("PREFIX");
   app->add_flag("--skip-bad", command->skip_bad,
-                "Leave bad samples out instead of failing");
+                "Skip bad samples instead of failing");
 }
 
 ExitCode InspectData(Environment& environment, const GlobalOptions& global,

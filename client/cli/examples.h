@@ -21,7 +21,7 @@ inline constexpr char kSubmitExamples[] = R"(Examples:
   id=$(evenstep submit job.yaml --no-wait) && evenstep wait "$id"
 
 The first line on stdout is the job's id, printed as soon as the job is stored.
-Ctrl-C detaches; the job goes on.)";
+Ctrl-C detaches; the job keeps running.)";
 
 inline constexpr char kLocalExamples[] = R"(Examples:
   evenstep local --data text:/usr/include
@@ -29,11 +29,11 @@ inline constexpr char kLocalExamples[] = R"(Examples:
   evenstep local job.yaml --ranks 2 --policy static
   evenstep local --data text:. --set data.max_length=8192
 
-Leaves model.safetensors, config.json (of text), loss.csv, loss.json,
-summary.json, job.yaml and logs/ in the output folder; what an earlier run left
-there moves to previous-1 (-2, ...) in it. Ctrl-C stops the job after the step
-that runs now, and keeps its weights. A second Ctrl-C does not wait for the
-step: the weights of the step before are kept. SIGTERM does what Ctrl-C does.)";
+Writes model.safetensors, config.json (text models), loss.csv, loss.json,
+summary.json, job.yaml and logs/ to the output folder. Results of an earlier run
+there move to previous-1 (-2, ...) in it. Ctrl-C stops the job after its current
+step and keeps the weights. A second Ctrl-C does not wait for that step: the
+weights of the step before are kept. SIGTERM does the same as Ctrl-C.)";
 
 inline constexpr char kPlanExamples[] = R"(Examples:
   evenstep plan --lengths wikipedia --gpus 64
@@ -43,7 +43,7 @@ inline constexpr char kPlanExamples[] = R"(Examples:
   evenstep plan --lengths - --gpus 8 --costs flexsp-7b-a100 --show-plan <lengths
 
 Times are predictions of a cost model. Exit code 5: no policy has a plan; the
-reason says what would make one.)";
+message says what to change.)";
 
 inline constexpr char kProfileExamples[] = R"(Examples:
   evenstep profile job.yaml                    store costs of the job's model
@@ -51,8 +51,8 @@ inline constexpr char kProfileExamples[] = R"(Examples:
   evenstep profile --preset small --out small-profile.yaml
   evenstep submit job.yaml --set costs=small-profile.yaml
 
-A profile holds for its model, device, software and precision: a job that runs
-elsewhere refuses it and says both keys.)";
+A profile is valid for its model, device, software and precision. A job with
+other ones refuses it; the message shows both.)";
 
 inline constexpr char kDataExamples[] = R"(Examples:
   evenstep data inspect text:/usr/include --max-length 4096
@@ -64,11 +64,11 @@ inline constexpr char kDataExamples[] = R"(Examples:
 inline constexpr char kGenerateExamples[] = R"(Examples:
   evenstep generate out --prompt '#ifndef _' --temperature 0.7
   echo 'How are you?' | evenstep generate out --chat -o json
-  evenstep generate out --prompt 'a' --trainer my-trainer  of a model of your own
+  evenstep generate out --prompt 'a' --trainer my-trainer  with your own model
   evenstep generate out --out after.gif                of a video model
   evenstep generate out --untrained --out before.gif
 
-Text is shown without its prompt.)";
+The prompt itself is not printed.)";
 
 inline constexpr char kWaitExamples[] = R"(Examples:
   evenstep wait JOB
@@ -76,7 +76,7 @@ inline constexpr char kWaitExamples[] = R"(Examples:
 
 inline constexpr char kLogsExamples[] = R"(Examples:
   evenstep logs JOB
-  evenstep logs -f JOB                 goes on until the job has ended
+  evenstep logs -f JOB                 prints new lines until the job ends
   evenstep logs JOB --rank 0 -o json)";
 
 }  // namespace evenstep::cli

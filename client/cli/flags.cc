@@ -63,7 +63,7 @@ void AddGlobalFlags(CLI::App* app, GlobalOptions* global) {
       ->type_name("FORMAT");
   app->add_flag("-q,--quiet", global->quiet, "No progress and no messages");
   AddDuration(app, "--retry-for", &global->retry_for,
-              "How long to try again when no coordinator answers (10s)");
+              "How long to retry while no coordinator answers (10s)");
 }
 
 void AddJobId(CLI::App* app, std::string* job_id) {

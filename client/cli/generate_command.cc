@@ -203,33 +203,35 @@ void NoteFlags(CLI::App* app, const std::vector<std::string>& flags,
 
 void AddTextFlags(CLI::App* app, GenerateCommand* command) {
   app->add_option("--prompt", command->prompt,
-                  "Text to continue; without it, it is read from stdin")
+                  "Text to continue (default: read from stdin)")
       ->type_name("TEXT");
-  app->add_flag("--chat", command->chat,
-                "Text: the prompt is what a user says, the text the answer");
-  app->add_option("--max-tokens", command->max_tokens,
-                  "Text: tokens beside the prompt, at most; fewer if the model "
-                  "ends it")
+  app->add_flag(
+      "--chat", command->chat,
+      "Text: treat the prompt as a user's message and generate the answer");
+  app->add_option(
+         "--max-tokens", command->max_tokens,
+         "Text: most tokens to generate; fewer if the model ends the text")
       ->capture_default_str()
       ->type_name("N");
-  app->add_option("--temperature", command->temperature,
-                  "Text: 0 takes the likeliest token every time")
+  app->add_option(
+         "--temperature", command->temperature,
+         "Text: sampling temperature; 0 always takes the most likely token")
       ->capture_default_str()
       ->type_name("NUMBER");
   app->add_option("--top-k", command->top_k,
-                  "Text: choose among the likeliest so many; 0: among all")
+                  "Text: sample from the N most likely tokens; 0: from all")
       ->capture_default_str()
       ->type_name("N");
   app->add_option("--top-p", command->top_p,
-                  "Text: choose among the fewest likeliest that have this "
-                  "probability together")
+                  "Text: sample from the smallest set of tokens with this "
+                  "total probability")
       ->capture_default_str()
       ->type_name("SHARE");
   app->add_option("--tokenizer", command->tokenizer,
-                  "Text: SentencePiece model (that of the job)")
+                  "Text: SentencePiece model (default: the job's)")
       ->type_name("FILE");
   app->add_option("--logits", command->logits,
-                  "Text: also write the scores after every token of the prompt "
+                  "Text: also write the logits after every token of the prompt "
                   "(safetensors)")
       ->type_name("FILE");
   NoteFlags(app,
@@ -239,19 +241,16 @@ void AddTextFlags(CLI::App* app, GenerateCommand* command) {
 }
 
 void AddVideoFlags(CLI::App* app, GenerateCommand* command) {
-  app->add_option("--frames", command->frames, "Video: frames of the clip")
+  app->add_option("--frames", command->frames, "Video: number of frames")
       ->capture_default_str();
-  app->add_option("--height", command->height,
-                  "Video: its height in latent pixels")
+  app->add_option("--height", command->height, "Video: height in latent pixels")
       ->capture_default_str();
-  app->add_option("--width", command->width,
-                  "Video: its width in latent pixels")
+  app->add_option("--width", command->width, "Video: width in latent pixels")
       ->capture_default_str();
-  app->add_option("--steps", command->steps,
-                  "Video: steps from noise to the clip")
+  app->add_option("--steps", command->steps, "Video: number of sampling steps")
       ->capture_default_str();
   app->add_flag("--untrained", command->untrained,
-                "Video: take the values that the job began with, to compare");
+                "Video: use the job's initial weights, for comparison");
   NoteFlags(app, {"--frames", "--height", "--width", "--steps", "--untrained"},
             &command->video_flags);
 }
@@ -259,20 +258,19 @@ void AddVideoFlags(CLI::App* app, GenerateCommand* command) {
 }  // namespace
 
 void AddGenerateFlags(CLI::App* app, GenerateCommand* command) {
-  app->add_option(
-         "weights", command->weights,
-         "model.safetensors of a job, or its folder; of text also what "
-         "Hugging Face's Llama was saved as")
+  app->add_option("weights", command->weights,
+                  "model.safetensors of a job, or its folder; for text also a "
+                  "Llama model saved by Hugging Face")
       ->required()
       ->type_name("");
   app->add_option("--out", command->out,
-                  "File to write: of video an animated picture (clip.gif), of "
-                  "text its bytes; without it, text is shown")
+                  "Output file: an animated GIF for video (clip.gif), the "
+                  "bytes for text; without it, text is printed")
       ->type_name("PATH");
-  AddSeed(app, &command->seed, "Seed of noise and choice (0)");
+  AddSeed(app, &command->seed, "Seed of noise and sampling (0)");
   app->add_option("--trainer", command->trainer,
-                  "Trainer that knows the model, such as one with a model of "
-                  "your own (the evenstep-trainer beside this program)")
+                  "Trainer binary that contains the model, such as your own "
+                  "(the evenstep-trainer beside this program)")
       ->envname("EVENSTEP_TRAINER")
       ->type_name("PATH");
   AddTextFlags(app, command);

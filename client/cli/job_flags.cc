@@ -22,27 +22,28 @@ void AddListFlags(CLI::App* app, ListCommand* command) {
                   "Only jobs in this state; may be repeated")
       ->type_name("STATE")
       ->take_all();
-  app->add_option("--limit", command->limit, "At most this many jobs (100)")
+  app->add_option("--limit", command->limit,
+                  "Show at most this many jobs (100)")
       ->check(CLI::Range(1, 1000000).description(""));
 }
 
 void AddLogsFlags(CLI::App* app, LogsCommand* command) {
   AddJobId(app, &command->job_id);
   app->add_flag("-f,--follow", command->follow,
-                "Go on with new lines until the job has ended");
+                "Print new lines until the job ends");
   app->add_option("--rank", command->rank, "Only this rank; -1: the agents");
 }
 
 void AddEventsFlags(CLI::App* app, EventsCommand* command) {
   AddJobId(app, &command->job_id);
   app->add_flag("-f,--follow", command->follow,
-                "Go on with new events until the job has ended");
+                "Print new events until the job ends");
 }
 
 void AddCancelFlags(CLI::App* app, CancelCommand* command) {
   AddJobId(app, &command->job_id);
   AddText(app, "--message", &command->message, "TEXT",
-          "Why; stored with the job's events");
+          "Reason; stored with the job's events");
 }
 
 void AddWaitFlags(CLI::App* app, WaitCommand* command) {
@@ -53,7 +54,7 @@ void AddWaitFlags(CLI::App* app, WaitCommand* command) {
 
 void AddVersionFlags(CLI::App* app, VersionCommand* command) {
   app->add_flag("--server", command->server,
-                "Ask the coordinator for its version, too");
+                "Also show the coordinator's version");
 }
 
 }  // namespace evenstep::cli

@@ -108,65 +108,65 @@ CLI::Validator AtLeastOne(const std::string& what) {
 
 void AddLengthFlags(CLI::App* app, PlanCommand* command) {
   app->add_option("--lengths", command->lengths.lengths,
-                  "Lengths of the step: a file (one a line), - for stdin, or a "
-                  "law: short, balanced, long, wikipedia, "
+                  "Sample lengths of the step: a file (one per line), - for "
+                  "stdin, or a distribution: short, balanced, long, wikipedia, "
                   "lognormal(mean,sigma,min,max)")
       ->type_name("FILE|LAW");
   app->add_option("--data", command->lengths.data,
-                  "Or a data set, as in a job file; its first step is planned")
+                  "Or a data set, as in a job file; plans its first step")
       ->type_name("SPEC");
-  app->add_option("--patch", command->lengths.patch,
-                  "Of latents: data: a token is this many latent pixels high "
-                  "and wide (1)")
+  app->add_option(
+         "--patch", command->lengths.patch,
+         "For latents: data: height and width of a token in latent pixels (1)")
       ->check(CLI::Range(1, data::kMaxPatch).description(""))
       ->type_name("N");
   app->add_option("--samples", command->lengths.num_samples,
-                  "Samples of the step (all of a file; 512 of others)")
+                  "Number of samples in the step (all of a file, else 512)")
       ->check(AtLeastOne("samples"))
       ->type_name("N");
   AddSeed(app, &command->lengths.seed,
-          "Seed of draws and of the simulation (1)");
+          "Seed of random lengths and of the simulation (1)");
 }
 
 void AddClusterFlags(CLI::App* app, PlanSetup* setup) {
-  app->add_option("--gpus", setup->num_gpus, "GPUs in all (one node)")
+  app->add_option("--gpus", setup->num_gpus, "Total number of GPUs (one node)")
       ->check(AtLeastOne("GPUs"))
       ->type_name("N");
   AddNumbers(app, "--gpus-per-node", &setup->gpus_per_node,
-             "One number, or one for each node, such as 7,8 (8)");
+             "One number, or one per node, such as 7,8 (8)");
   AddRankNumbers(app, "--rank-speed", &setup->rank_speed,
-                 "Speed of a rank that the planner knows of, such as 5=0.8; "
-                 "may be repeated");
+                 "Relative speed of a rank, known to the planner, such as "
+                 "5=0.8; may be repeated");
 }
 
 void AddModelFlags(CLI::App* app, PlanSetup* setup) {
   app->add_option("--costs", setup->costs,
-                  "Costs: a built-in model, or a cost file (" +
-                      std::string(plan::kDefaultCosts) + ", of clips " +
+                  "A built-in cost model or a cost file (" +
+                      std::string(plan::kDefaultCosts) + "; for clips " +
                       plan::kDefaultVideoCosts + ")")
       ->type_name("NAME|FILE");
   app->add_option("--tokens-per-gpu", setup->tokens_per_gpu,
-                  "Tokens that a GPU holds with nothing recomputed, instead of "
-                  "what the costs say; recompute makes room for more")
+                  "Tokens that fit on a GPU without recompute, instead of the "
+                  "value in the costs; recompute makes room for more")
       ->check(AtLeastOne("tokens per GPU"))
       ->type_name("N");
   app->add_option("--micro-batch-fixed-ms", setup->micro_batch_fixed_ms,
-                  "Fixed time of a micro-batch (a round, with per_round), "
-                  "instead of what the costs say")
+                  "Fixed time of a micro-batch (of a round, with per_round), "
+                  "instead of the value in the costs")
       ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("MS");
   AddNumbers(app, "--degrees", &setup->degrees,
-             "Degrees allowed beside 1, whatever the model's heads say");
+             "Allowed degrees besides 1, regardless of the model's heads");
   app->add_option("--max-length", setup->max_length,
-                  "Longest length of the run (the step's); longer documents of "
-                  "--data are skipped")
+                  "Longest length in the run (in the step); longer documents "
+                  "of --data are skipped")
       ->check(AtLeastOne("tokens"))
       ->type_name("N");
 }
 
 void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
   PlanSetup* setup = &command->setup;
-  app->add_option("--policy", command->policy, "A policy, or all (all)")
+  app->add_option("--policy", command->policy, "One policy, or all (all)")
       ->type_name("NAME");
   AddChoice<plan::BatchKind>(
       app, "--batch", &command->batch,
@@ -195,12 +195,13 @@ void AddChoiceFlags(CLI::App* app, PlanCommand* command) {
          [setup](const int& layers) { setup->recompute_layers = layers; },
          "With --recompute fixed: layers recomputed, of each kind (0)")
       ->type_name("N");
-  app->add_option("--max-groups-per-rank", setup->max_groups_per_rank,
-                  "Groups of two and more that a rank may be in (no limit)")
+  app->add_option(
+         "--max-groups-per-rank", setup->max_groups_per_rank,
+         "Most groups of two or more ranks that one rank may join (no limit)")
       ->check(AtLeastOne("groups"))
       ->type_name("N");
   app->add_option("--work-budget", setup->work_budget,
-                  "Trials of the search (the planner's own)")
+                  "Number of trials of the planner's search (its default)")
       ->check(AtLeastOne("trials"))
       ->type_name("N");
 }
@@ -219,22 +220,23 @@ void AddSimulationFlags(CLI::App* app, PlanCommand* command) {
   app->add_flag("--simulate", command->simulate,
                 "Also run every plan in the simulator");
   AddSimulated(app, command, "--simulate-noise", &hardware->layer_noise,
-               "SIGMA", "Noise of a rank in a layer: 0.02 is 2 %");
+               "SIGMA", "Random noise per rank and layer: 0.02 is 2 %");
   AddSimulated(app, command, "--simulate-rank-noise", &hardware->rank_noise,
-               "SIGMA", "Noise of a rank over the whole step");
+               "SIGMA", "Random noise per rank over the whole step");
   AddRankNumbers(app, "--simulate-slow", &command->slow_ranks,
-                 "A rank that is slower than the planner knows, such as "
-                 "5=1.25; may be repeated");
+                 "A slowdown that the planner does not know, such as 5=1.25; "
+                 "may be repeated; implies --simulate");
   AddSimulated(app, command, "--simulate-cost-error", &command->cost_error,
                "SHARE",
-               "Every number of the costs is really up to this share more or "
-               "less");
+               "Real costs differ from the planned ones by up to this share");
   app->add_option("--simulate-costs", command->true_costs,
-                  "What things really cost")
+                  "Costs of the simulated machine, if they differ from "
+                  "--costs; implies --simulate")
       ->type_name("NAME|FILE");
   AddSimulated(app, command, "--simulate-slow-network",
                &hardware->across_nodes.slowdown, "FACTOR",
-               "Time of collectives across nodes over the planned one");
+               "Real time of collectives across nodes, as a multiple of "
+               "the planned one");
 }
 
 // What the first line of the answer does not say by itself.
@@ -272,10 +274,11 @@ void AddPlanFlags(CLI::App* app, PlanCommand* command) {
   app->add_flag("--show-plan", command->show_plan,
                 "Also list every micro-batch");
   app->add_option("--report", command->report,
-                  "Write a report with pictures (HTML) here")
+                  "Write an HTML report with charts to this file")
       ->type_name("FILE");
   app->add_option("--threads", command->num_threads,
-                  "Policies planned at a time; the plans are the same (1)")
+                  "Number of policies planned in parallel; plans do not depend "
+                  "on it (1)")
       ->type_name("N");
 }
 

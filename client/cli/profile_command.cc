@@ -222,14 +222,14 @@ void AddProfileFlags(CLI::App* app, ProfileCommand* command) {
   AddPreset(app, &command->preset);
   AddSet(app, &command->overrides);
   app->add_option("--ranks", command->ranks,
-                  "Ranks to measure with, a core each (those of the job, "
-                  "at most the cores)");
-  app->add_option("--repeats", command->repeats,
-                  "How often each point is timed; 8 times as often where "
-                  "ranks share it")
+                  "Number of ranks to measure with, one core each (the job's, "
+                  "at most the number of cores)");
+  app->add_option(
+         "--repeats", command->repeats,
+         "Measurements per point; 8 times as many where ranks share the work")
       ->capture_default_str();
   app->add_option("--out", command->out,
-                  "Folder of profiles, or a file that ends in .yaml "
+                  "Folder for profiles, or a file that ends in .yaml "
                   "($EVENSTEP_PROFILE_DIR, ~/.cache/evenstep/profiles)")
       ->type_name("PATH");
   app->add_option("--trainer", command->trainer,

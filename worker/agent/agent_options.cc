@@ -80,17 +80,17 @@ void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
   table.Add("coordinator", "EVENSTEP_COORDINATOR", &options->coordinator,
             "HOST:PORT of the coordinator");
   table.Add("node", "EVENSTEP_NODE", &options->node,
-            "name of this node, unique in the cluster; empty: the host's name");
+            "name of this node, unique in the cluster; empty: the host name");
   table.Add("slots", "EVENSTEP_SLOTS", &options->slots,
             "ranks that this node runs at once");
   table.Add("work-dir", "EVENSTEP_WORK_DIR", &options->work_dir,
-            "folder of this agent alone, for sockets, logs and its records");
+            "private folder of this agent, for sockets, logs and records");
   table.Add("output-root", "EVENSTEP_OUTPUT_ROOT", &options->output_root,
-            "jobs leave their results in OUTPUT_ROOT/JOB; empty: WORK_DIR/out");
+            "jobs write their results to OUTPUT_ROOT/JOB; empty: WORK_DIR/out");
   table.Add(
       "data-root", "EVENSTEP_DATA_ROOT", &options->data_root,
-      "jobs may read data, tokenizers and weights below this folder only, "
-      "links followed; /: everything that the agent's user can read");
+      "jobs may read data, tokenizers and weights only below this folder, also "
+      "through links; /: everything that the agent's user can read");
   table.Add("trainer", "EVENSTEP_TRAINER", &options->trainer,
             "trainer binary; empty: evenstep-trainer beside this one");
   table.Add("trainer-listen-host", "EVENSTEP_TRAINER_LISTEN_HOST",
@@ -98,20 +98,21 @@ void AddAgentOptions(ConfigTable& table, AgentOptions* options) {
             "address on which trainers listen for their peers");
   table.Add("threads-per-rank", "EVENSTEP_THREADS_PER_RANK",
             &options->threads_per_rank, "threads of each trainer");
-  table.Add("metrics-listen", "EVENSTEP_METRICS_LISTEN",
-            &options->metrics_listen,
-            "HOST:PORT for Prometheus, port 0 for any; empty: none");
+  table.Add(
+      "metrics-listen", "EVENSTEP_METRICS_LISTEN", &options->metrics_listen,
+      "HOST:PORT of the Prometheus endpoint, port 0 for any; empty: none");
   table.Add("insecure-allow-remote", "EVENSTEP_INSECURE_ALLOW_REMOTE",
             &options->insecure_allow_remote,
-            "let trainers and metrics listen on addresses that other hosts "
+            "let trainers and metrics listen on addresses that other hosts can "
             "reach, without encryption or authentication");
   table.Add("log-lines-per-second", "EVENSTEP_LOG_LINES_PER_SECOND",
             &options->log_lines_per_second,
-            "lines of one trainer sent to the coordinator; more are dropped");
+            "most lines per second of one trainer sent to the coordinator; "
+            "more are dropped");
   table.Add("shutdown-grace", "EVENSTEP_SHUTDOWN_GRACE",
             &options->shutdown_grace,
-            "from SIGTERM until trainers are killed, also those that write "
-            "weights, and the agent leaves");
+            "how long trainers may still write weights after SIGTERM before "
+            "the agent kills them and exits");
 }
 
 absl::Status CompleteAgentOptions(AgentOptions* options) {

@@ -29,8 +29,7 @@ int main(int argc, char** argv) {
   evenstep::ConfigTable table(
       "evenstep-worker",
       "Runs the trainers of one node. SIGTERM and SIGINT stop "
-      "it; SIGHUP is ignored, settings are read at "
-      "start.");
+      "it; SIGHUP is ignored: settings are read at start.");
   evenstep::agent::AddAgentOptions(table, &options);
   table.Add("log-level", "EVENSTEP_LOG_LEVEL", &logging.level,
             "debug, info, warning or error");

@@ -253,8 +253,8 @@ class LocalRun {
   }
 
   // Removes what has been brought to the results, unless weights of more steps
-  // than theirs remain. Returns where the logs are now. Other runs may have left
-  // folders there.
+  // than theirs remain. Returns where the logs are now. Other runs may have
+  // left folders there.
   std::string ClearUnfinished(int64_t weights_steps) {
     std::string logs = KeepLogs(LogFolder(), result_folder_);
     if (logs == LogFolder()) return logs;

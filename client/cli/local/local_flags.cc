@@ -11,17 +11,17 @@ namespace evenstep::cli {
 void AddLocalFlags(CLI::App* app, LocalCommand* command) {
   AddJobFile(app, &command->file);
   app->add_option("--data", command->data,
-                  "What to train on: text (a folder, a glob or a file), or "
+                  "Training data: text (a folder, a glob or a file), or "
                   "another source, as in a job file")
       ->type_name("KIND:PATH");
   AddPreset(app, &command->preset);
   AddSet(app, &command->overrides);
   app->add_option("--ranks", command->ranks,
-                  "Ranks, one process and one thread each (as many as "
-                  "cores, at most 4)");
+                  "Number of ranks, one process and one thread each (the "
+                  "number of cores, at most 4)");
   app->add_flag(
       "--oversubscribe", command->oversubscribe,
-      absl::StrCat("Allow more than ", kMostRanksPerCore, " ranks a core"));
+      absl::StrCat("Allow more than ", kMostRanksPerCore, " ranks per core"));
   app->add_option("--steps", command->num_steps, "Steps to train");
   app->add_option("--policy", command->policy,
                   absl::StrCat("Planning policy: ",
@@ -32,7 +32,7 @@ void AddLocalFlags(CLI::App* app, LocalCommand* command) {
                   "profile: the stored one of this model")
       ->type_name("FILE");
   app->add_option("--trainer", command->trainer,
-                  "Trainer of the ranks, such as one with a model of your own "
+                  "Trainer binary, such as one with your own model "
                   "(the evenstep-trainer beside this program)")
       ->envname("EVENSTEP_TRAINER")
       ->type_name("PATH");

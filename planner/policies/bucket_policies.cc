@@ -1,7 +1,7 @@
 // The published policies that plan from a profile of length buckets: `bucket`
 // keeps one degree for the run, `dcp-inter` gives every bucket its own, and
 // `dcp-intra` its own recompute as well. Restated for fixed samples and exact
-// memory, with the defects mended that docs/adr/0009 names.
+// memory, with the defects fixed that docs/adr/0009 names.
 
 #include <algorithm>
 #include <functional>

@@ -142,6 +142,7 @@ absl::StatusOr<std::optional<CommittedStep>> JobSteps::AddReport(
   by_rank.try_emplace(report.rank(), report);
   if (static_cast<int>(by_rank.size()) < spec_.ranks) return std::nullopt;
   std::vector<v1::StepReport> reports;
+  reports.reserve(by_rank.size());
   for (auto& [rank, of_rank] : by_rank) reports.push_back(std::move(of_rank));
   reports_.erase(step);
   const v1::StepPlan plan = *Find(step);

@@ -80,7 +80,7 @@ def lonely_headers(tree):
 
 
 def public_name(header):
-    return header.removeprefix("client/include/")
+    return re.sub(r"^(client|worker/trainer)/include/", "", header)
 
 
 def function_lines(tree):

@@ -6,8 +6,11 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/atomic_file.h"
 #include "base/unique_fd.h"
@@ -66,6 +69,30 @@ OutputMarks ReadOutputMarks(const std::string& folder) {
     marks.names.insert(std::string(line));
   }
   return marks;
+}
+
+std::vector<absl::string_view> ForeignFiles(
+    const std::string& folder, absl::Span<const absl::string_view> names) {
+  const OutputMarks marks = ReadOutputMarks(folder);
+  std::vector<absl::string_view> foreign;
+  for (const absl::string_view name : names) {
+    std::error_code error;
+    const auto path = std::filesystem::path(folder) / std::string(name);
+    if (!marks.Has(name) && std::filesystem::exists(path, error)) {
+      foreign.push_back(name);
+    }
+  }
+  return foreign;
+}
+
+absl::Status ForeignFilesError(const std::string& folder,
+                               absl::Span<const absl::string_view> names,
+                               absl::string_view flag) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      folder, " holds ", absl::StrJoin(names, ", "),
+      ", which no earlier run wrote there and this one would replace; choose "
+      "another ",
+      flag));
 }
 
 }  // namespace evenstep

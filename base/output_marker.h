@@ -9,6 +9,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -44,6 +45,15 @@ absl::Status MarkOutput(const std::string& path);
 
 // None where there is no marker, or none that can be read.
 OutputMarks ReadOutputMarks(const std::string& folder);
+
+// Those of the names that are in the folder and that no run wrote: a user's.
+std::vector<absl::string_view> ForeignFiles(
+    const std::string& folder, absl::Span<const absl::string_view> names);
+// INVALID_ARGUMENT: output would replace them; another value of the flag is the
+// way out.
+absl::Status ForeignFilesError(const std::string& folder,
+                               absl::Span<const absl::string_view> names,
+                               absl::string_view flag);
 
 }  // namespace evenstep
 

@@ -25,7 +25,7 @@ sigset_t WaitedSignals() {
 void BlockSignals() {
   const sigset_t set = WaitedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  IgnoreWriteSignals();
 }
 
 void BlockSigtermOnly() {
@@ -34,7 +34,12 @@ void BlockSigtermOnly() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, kWakeSignal);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  IgnoreWriteSignals();
+}
+
+void IgnoreWriteSignals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 SignalWaiter::SignalWaiter(Callbacks callbacks)

@@ -16,11 +16,14 @@
 namespace evenstep {
 
 // Blocks SIGTERM, SIGINT, SIGHUP and the waiter's own signal in the calling
-// thread, and ignores SIGPIPE in the process.
+// thread, and calls IgnoreWriteSignals.
 void BlockSignals();
 // The same, but SIGINT and SIGHUP stay as they are: a waiter is called for
 // SIGTERM alone where those two are ignored.
 void BlockSigtermOnly();
+// Ignores SIGPIPE and SIGXFSZ in the process: a write that a closed reader or a
+// limit of file sizes stops fails with EPIPE or EFBIG.
+void IgnoreWriteSignals();
 
 // Calls back from its own thread. Callbacks may block; they must not destroy
 // the waiter. The destructor joins the thread.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,6 +56,15 @@ TEST(SignalsTest, EachSignalReachesItsCallbackOnTheWaitersThread) {
   EXPECT_TRUE(stops.WaitFor(1));
   kill(getpid(), SIGINT);
   EXPECT_TRUE(stops.WaitFor(2));
+}
+
+TEST(SignalsTest, AFileThatGrowsTooLargeIsAnErrorNotTheEnd) {
+  BlockSignals();
+  for (const int ignored : {SIGPIPE, SIGXFSZ}) {
+    struct sigaction action = {};
+    ASSERT_EQ(sigaction(ignored, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_IGN) << strsignal(ignored);
+  }
 }
 
 int NumThreads() {

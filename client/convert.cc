@@ -1,6 +1,7 @@
 #include "client/convert.h"
 
 #include "client/submission.h"
+#include "wire/cost_proto.h"
 #include "wire/job_spec_proto.h"
 
 namespace evenstep::client {
@@ -36,29 +37,6 @@ Totals ToTotals(const v1::JobTotals& proto) {
   return totals;
 }
 
-Costs::Layers ToLayers(const v1::LayerCost& proto) {
-  return {proto.linear_ns_per_token(), proto.quadratic_ns_per_token2()};
-}
-
-Costs ToCosts(const v1::CostModel& proto) {
-  Costs costs;
-  costs.micro_batch_fixed_ns = proto.micro_batch_fixed_ns();
-  costs.linear_ns_per_token = proto.linear_ns_per_token();
-  costs.quadratic_ns_per_token2 = proto.quadratic_ns_per_token2();
-  costs.collective_latency_ns = proto.collective_latency_ns();
-  for (const v1::CollectiveCost& cost : proto.collective()) {
-    costs.collective.push_back({cost.degree(), cost.ns_per_token()});
-  }
-  for (const auto& cost : proto.gather()) {
-    costs.gather.push_back({cost.degree(), cost.ns_per_token()});
-  }
-  costs.step_fixed_ns = proto.step_fixed_ns();
-  costs.head_ns_per_token = proto.head_ns_per_token();
-  costs.spatial = ToLayers(proto.spatial());
-  costs.temporal = ToLayers(proto.temporal());
-  return costs;
-}
-
 // A spec of a newer coordinator may hold what this SDK cannot read; its plain
 // fields are shown all the same.
 void FillFromWire(const v1::JobSpec& proto, Job* job) {
@@ -78,7 +56,9 @@ void FillProgress(const v1::Job& proto, Job* job) {
   }
   if (proto.has_totals()) job->totals = ToTotals(proto.totals());
   if (proto.has_data()) job->data = FromProto(proto.data());
-  if (proto.has_costs()) job->costs = ToCosts(proto.costs());
+  if (proto.has_costs()) {
+    job->costs = wire::CostsFromProto<Costs>(proto.costs());
+  }
   job->weights_path = proto.weights_path();
   job->weights_node = proto.weights_node();
   job->weights_steps = proto.weights_steps();
@@ -133,6 +113,12 @@ Job FromProto(const v1::Job& proto) {
   return job;
 }
 
+// The wire has 0 for a number of bytes that is not known.
+std::optional<int64_t> KnownBytes(int64_t bytes) {
+  if (bytes == 0) return std::nullopt;
+  return bytes;
+}
+
 StepSummary FromProto(const v1::StepSummary& proto) {
   StepSummary step;
   step.step = proto.step();
@@ -152,9 +138,10 @@ StepSummary FromProto(const v1::StepSummary& proto) {
   step.highest_degree = proto.highest_degree();
   step.slowest_cpu_seconds = proto.slowest_cpu_seconds();
   step.mean_cpu_seconds = proto.mean_cpu_seconds();
-  step.predicted_activation_bytes = proto.predicted_activation_bytes();
-  step.peak_tensor_bytes = proto.peak_tensor_bytes();
-  step.peak_activation_bytes = proto.peak_activation_bytes();
+  step.predicted_activation_bytes =
+      KnownBytes(proto.predicted_activation_bytes());
+  step.peak_tensor_bytes = KnownBytes(proto.peak_tensor_bytes());
+  step.peak_activation_bytes = KnownBytes(proto.peak_activation_bytes());
   step.recompute_ratio = proto.recompute_ratio();
   step.groups_live = proto.groups_live();
   step.groups_opened = proto.groups_opened();

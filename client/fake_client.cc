@@ -47,10 +47,10 @@ class BorrowedClient : public Client {
                      const WatchHandler& handler) override {
     return fake_.Watch(job_id, cursor, stream, handler);
   }
-  absl::Status Logs(const std::string& job_id, const LogOptions& options,
-                    const StreamOptions& stream,
+  absl::Status Logs(const std::string& job_id, LogCursor* cursor,
+                    const LogOptions& options, const StreamOptions& stream,
                     const LogHandler& handler) override {
-    return fake_.Logs(job_id, options, stream, handler);
+    return fake_.Logs(job_id, cursor, options, stream, handler);
   }
   absl::Status Health() override { return fake_.Health(); }
   absl::StatusOr<std::string> ServerVersion() override {
@@ -90,7 +90,7 @@ absl::StatusOr<SubmitResult> FakeClient::Submit(const SubmitOptions& options) {
     job.state = JobState::kQueued;
     job.submitted = now_;
     auto [it, created] = entries_.try_emplace(job.id);
-    if (!created && it->second.job.job_file != job.job_file) {
+    if (!created && it->second.job.job_yaml != job.job_yaml) {
       return absl::AlreadyExistsError(
           absl::StrCat("job '", job.id, "' exists with another spec"));
     }
@@ -185,24 +185,23 @@ absl::Status FakeClient::Watch(const std::string& job_id, WatchCursor* cursor,
     EVENSTEP_ASSIGN_OR_RETURN(
         bool more, WaitForIndex(job_id, stream, index, &Entry::items));
     if (!more) return absl::OkStatus();
-    Item item;
+    WatchItem item;
     {
       absl::MutexLock lock(&mutex_);
       item = entries_.at(job_id).items[index];
     }
-    const int64_t after =
-        item.is_event ? cursor->after_sequence : cursor->after_step;
-    const int64_t number = item.is_event ? item.event.sequence : item.step.step;
+    const auto* event = std::get_if<JobEvent>(&item);
+    int64_t& after =
+        event != nullptr ? cursor->after_sequence : cursor->after_step;
+    const int64_t number =
+        event != nullptr ? event->sequence : std::get<StepSummary>(item).step;
     if (number <= after) continue;
-    (item.is_event ? cursor->after_sequence : cursor->after_step) = number;
-    WatchItem seen;
-    if (item.is_event) seen.event = &item.event;
-    if (!item.is_event) seen.step = &item.step;
-    if (handler(seen) == Follow::kStop) return absl::OkStatus();
+    after = number;
+    if (handler(item) == Follow::kStop) return absl::OkStatus();
   }
 }
 
-absl::Status FakeClient::Logs(const std::string& job_id,
+absl::Status FakeClient::Logs(const std::string& job_id, LogCursor* cursor,
                               const LogOptions& options,
                               const StreamOptions& stream,
                               const LogHandler& handler) {
@@ -222,7 +221,8 @@ absl::Status FakeClient::Logs(const std::string& job_id,
       absl::MutexLock lock(&mutex_);
       line = entries_.at(job_id).lines[index];
     }
-    if (line.sequence <= options.after_sequence) continue;
+    if (line.sequence <= cursor->after_sequence) continue;
+    cursor->after_sequence = line.sequence;
     if (handler(line) == Follow::kStop) return absl::OkStatus();
   }
 }
@@ -255,10 +255,7 @@ void FakeClient::AddEvent(const std::string& job_id, JobEvent event) {
   entry.job.reason = event.reason;
   entry.job.message = event.message;
   if (IsFinal(event.state)) entry.job.ended = event.time;
-  Item item;
-  item.is_event = true;
-  item.event = std::move(event);
-  entry.items.push_back(std::move(item));
+  entry.items.emplace_back(std::move(event));
   changed_.SignalAll();
 }
 
@@ -267,9 +264,7 @@ void FakeClient::AddStep(const std::string& job_id, const StepSummary& step) {
   Entry& entry = entries_.at(job_id);
   entry.job.recent_steps.push_back(step);
   entry.job.steps_done = step.step + 1;
-  Item item;
-  item.step = step;
-  entry.items.push_back(std::move(item));
+  entry.items.emplace_back(step);
   changed_.SignalAll();
 }
 

@@ -1,5 +1,6 @@
 #include "client/grpc_client.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -71,17 +72,11 @@ class CallContext {
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
-WatchItem ItemOf(const v1::WatchResponse& response, JobEvent* event,
-                 StepSummary* step) {
-  WatchItem item;
-  if (response.has_event()) {
-    *event = FromProto(response.event());
-    item.event = event;
-  } else if (response.has_step()) {
-    *step = FromProto(response.step());
-    item.step = step;
-  }
-  return item;
+// Nothing for a kind that a newer coordinator sends.
+std::optional<WatchItem> ItemOf(const v1::WatchResponse& response) {
+  if (response.has_event()) return FromProto(response.event());
+  if (response.has_step()) return FromProto(response.step());
+  return std::nullopt;
 }
 
 }  // namespace
@@ -198,11 +193,8 @@ absl::Status GrpcClient::OpenWatch(const std::string& job_id,
   auto reader = stub_->Watch(context.get(), request);
   v1::WatchResponse response;
   while (reader->Read(&response)) {
-    JobEvent event;
-    StepSummary step;
-    const WatchItem item = ItemOf(response, &event, &step);
-    if (item.event == nullptr && item.step == nullptr) continue;
-    if (handler(item) == Follow::kContinue) continue;
+    const std::optional<WatchItem> item = ItemOf(response);
+    if (!item || handler(*item) == Follow::kContinue) continue;
     context.get()->TryCancel();
     reader->Finish();
     return absl::OkStatus();
@@ -224,14 +216,14 @@ absl::Status GrpcClient::Watch(const std::string& job_id, WatchCursor* cursor,
 }
 
 absl::Status GrpcClient::OpenLogs(const std::string& job_id,
-                                  int64_t after_sequence,
+                                  const LogCursor& cursor,
                                   const LogOptions& options,
                                   const StreamOptions& stream,
                                   const LogHandler& handler) {
   EVENSTEP_RETURN_IF_ERROR(CheckUtf8("job id", job_id));
   v1::LogsRequest request;
   request.set_job_id(job_id);
-  request.set_after_sequence(after_sequence);
+  request.set_after_sequence(cursor.after_sequence);
   request.set_follow(options.mode == LogMode::kFollow);
   CallContext context(stream);
   auto reader = stub_->Logs(context.get(), request);
@@ -250,18 +242,18 @@ absl::Status GrpcClient::OpenLogs(const std::string& job_id,
   return Explain(rpc::FromGrpc(reader->Finish()), options_.coordinator);
 }
 
-absl::Status GrpcClient::Logs(const std::string& job_id,
+absl::Status GrpcClient::Logs(const std::string& job_id, LogCursor* cursor,
                               const LogOptions& options,
                               const StreamOptions& stream,
                               const LogHandler& handler) {
   Retry retry(StreamRetry(stream));
   const LogSource source = {
       .open =
-          [&](int64_t after_sequence, const LogHandler& deliver) {
-            return OpenLogs(job_id, after_sequence, options, stream, deliver);
+          [&](const LogCursor& from, const LogHandler& deliver) {
+            return OpenLogs(job_id, from, options, stream, deliver);
           },
       .has_ended = [&] { return HasEnded(job_id); }};
-  return ResumeLogs(source, options, &retry, handler);
+  return ResumeLogs(source, cursor, options.mode, &retry, handler);
 }
 
 absl::Status GrpcClient::Health() {

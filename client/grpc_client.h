@@ -26,8 +26,8 @@ class GrpcClient : public Client {
   absl::Status Watch(const std::string& job_id, WatchCursor* cursor,
                      const StreamOptions& stream,
                      const WatchHandler& handler) override;
-  absl::Status Logs(const std::string& job_id, const LogOptions& options,
-                    const StreamOptions& stream,
+  absl::Status Logs(const std::string& job_id, LogCursor* cursor,
+                    const LogOptions& options, const StreamOptions& stream,
                     const LogHandler& handler) override;
   absl::Status Health() override;
   absl::StatusOr<std::string> ServerVersion() override;
@@ -41,7 +41,7 @@ class GrpcClient : public Client {
   absl::Status OpenWatch(const std::string& job_id, const WatchCursor& cursor,
                          const StreamOptions& stream,
                          const WatchHandler& handler);
-  absl::Status OpenLogs(const std::string& job_id, int64_t after_sequence,
+  absl::Status OpenLogs(const std::string& job_id, const LogCursor& cursor,
                         const LogOptions& options, const StreamOptions& stream,
                         const LogHandler& handler);
 

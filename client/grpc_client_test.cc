@@ -134,7 +134,7 @@ class GrpcClientTest : public ::testing::Test {
 
 SubmitOptions SmallJob() {
   SubmitOptions options;
-  options.job_file =
+  options.job_yaml =
       "name: small\ndata: {source: 'text:/data'}\nsteps: 7\nranks: 2\n";
   return options;
 }
@@ -147,7 +147,7 @@ TEST_F(GrpcClientTest, SubmitSendsTheSpecAndReturnsTheJob) {
   EXPECT_EQ(result->job.num_steps, 7);
   EXPECT_EQ(result->job.ranks, 2);
   EXPECT_EQ(result->job.state, JobState::kQueued);
-  EXPECT_THAT(result->job.job_file, HasSubstr("source"));
+  EXPECT_THAT(result->job.job_yaml, HasSubstr("source"));
 }
 
 TEST_F(GrpcClientTest, ALostAnswerIsAskedForAgainWithTheSameId) {
@@ -170,10 +170,11 @@ TEST_F(GrpcClientTest, OnlyUnavailableIsTriedAgain) {
 TEST_F(GrpcClientTest, TextThatIsNotUtf8IsRefusedBeforeItIsSent) {
   const auto client = MakeClient();
   WatchCursor cursor;
+  LogCursor log_cursor;
   for (const absl::Status& status :
        {client->Get("\xff").status(), client->Cancel("a", "\xff").status(),
         client->Cancel("\xff", "").status(),
-        client->Logs("\xff", {}, {},
+        client->Logs("\xff", &log_cursor, {}, {},
                      [](const LogLine&) { return Follow::kContinue; }),
         client->Watch("\xff", &cursor, {},
                       [](const WatchItem&) { return Follow::kContinue; })}) {
@@ -187,9 +188,11 @@ TEST_F(GrpcClientTest, AWatchGoesOnWhereItsConnectionBroke) {
   WatchCursor cursor;
   const absl::Status status =
       MakeClient()->Watch("a", &cursor, {}, [&](const WatchItem& item) {
-        seen.push_back(item.event != nullptr
-                           ? absl::StrCat("e", item.event->sequence)
-                           : absl::StrCat("s", item.step->step));
+        const auto* event = std::get_if<JobEvent>(&item);
+        seen.push_back(
+            event != nullptr
+                ? absl::StrCat("e", event->sequence)
+                : absl::StrCat("s", std::get<StepSummary>(item).step));
         return Follow::kContinue;
       });
   EXPECT_TRUE(status.ok()) << status;

@@ -1,5 +1,7 @@
 #include "client/resume.h"
 
+#include <variant>
+
 #include "base/status_macros.h"
 
 namespace evenstep::client {
@@ -17,9 +19,12 @@ class WatchFilter {
 
   Follow Deliver(const WatchItem& item) {
     retry_->Progress();
-    if (item.event != nullptr) return DeliverEvent(item);
-    if (item.step->step <= cursor_->after_step) return Follow::kContinue;
-    cursor_->after_step = item.step->step;
+    if (const auto* event = std::get_if<JobEvent>(&item)) {
+      return DeliverEvent(item, *event);
+    }
+    const int64_t step = std::get<StepSummary>(item).step;
+    if (step <= cursor_->after_step) return Follow::kContinue;
+    cursor_->after_step = step;
     return Hand(item);
   }
 
@@ -43,14 +48,12 @@ class WatchFilter {
     return true;
   }
 
-  Follow DeliverEvent(const WatchItem& item) {
-    if (item.event->sequence <= cursor_->after_sequence) {
-      return Follow::kContinue;
-    }
-    cursor_->after_sequence = item.event->sequence;
-    const bool reopen = BeginsNewAttempt(*item.event);
+  Follow DeliverEvent(const WatchItem& item, const JobEvent& event) {
+    if (event.sequence <= cursor_->after_sequence) return Follow::kContinue;
+    cursor_->after_sequence = event.sequence;
+    const bool reopen = BeginsNewAttempt(event);
     if (Hand(item) == Follow::kStop) return Follow::kStop;
-    if (IsFinal(item.event->state)) progress_ = Progress::kDone;
+    if (IsFinal(event.state)) progress_ = Progress::kDone;
     if (progress_ == Progress::kOpen && reopen) progress_ = Progress::kReopen;
     return progress_ == Progress::kOpen ? Follow::kContinue : Follow::kStop;
   }
@@ -87,21 +90,20 @@ absl::Status ResumeWatch(const WatchSource& source, WatchCursor* cursor,
   }
 }
 
-absl::Status ResumeLogs(const LogSource& source, const LogOptions& options,
-                        Retry* retry, const LogHandler& handler) {
-  int64_t after_sequence = options.after_sequence;
+absl::Status ResumeLogs(const LogSource& source, LogCursor* cursor,
+                        LogMode mode, Retry* retry, const LogHandler& handler) {
   bool stopped = false;
   auto deliver = [&](const LogLine& line) {
     retry->Progress();
-    if (line.sequence <= after_sequence) return Follow::kContinue;
-    after_sequence = line.sequence;
+    if (line.sequence <= cursor->after_sequence) return Follow::kContinue;
+    cursor->after_sequence = line.sequence;
     stopped = handler(line) == Follow::kStop;
     return stopped ? Follow::kStop : Follow::kContinue;
   };
   while (true) {
-    absl::Status status = source.open(after_sequence, deliver);
+    absl::Status status = source.open(*cursor, deliver);
     if (stopped) return absl::OkStatus();
-    if (status.ok() && options.mode == LogMode::kFollow) {
+    if (status.ok() && mode == LogMode::kFollow) {
       status = JudgeEnd(source.has_ended());
     }
     if (status.ok()) return status;

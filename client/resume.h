@@ -26,12 +26,12 @@ absl::Status ResumeWatch(const WatchSource& source, WatchCursor* cursor,
                          Retry* retry, const WatchHandler& handler);
 
 struct LogSource {
-  std::function<absl::Status(int64_t after_sequence, const LogHandler&)> open;
+  std::function<absl::Status(const LogCursor&, const LogHandler&)> open;
   std::function<absl::StatusOr<bool>()> has_ended;
 };
 
-absl::Status ResumeLogs(const LogSource& source, const LogOptions& options,
-                        Retry* retry, const LogHandler& handler);
+absl::Status ResumeLogs(const LogSource& source, LogCursor* cursor,
+                        LogMode mode, Retry* retry, const LogHandler& handler);
 
 }  // namespace evenstep::client
 

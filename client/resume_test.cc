@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,26 +14,29 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// "e1" for an event, "s0" for a step.
+std::string NameOf(const WatchItem& item) {
+  if (const auto* event = std::get_if<JobEvent>(&item)) {
+    return absl::StrCat("e", event->sequence);
+  }
+  return absl::StrCat("s", std::get<StepSummary>(item).step);
+}
+
 // A coordinator that knows all events and steps of one job, and whose
 // connections break after a given number of messages.
 class FlakyServer {
  public:
-  struct Message {
-    JobEvent event;  // sequence 0: it is a step
-    StepSummary step;
-  };
-
   void AddEvent(int64_t sequence, JobState state, int attempt) {
-    Message message;
-    message.event.sequence = sequence;
-    message.event.state = state;
-    message.event.attempt = attempt;
-    messages_.push_back(message);
+    JobEvent event;
+    event.sequence = sequence;
+    event.state = state;
+    event.attempt = attempt;
+    messages_.push_back(event);
   }
   void AddStep(int64_t step) {
-    Message message;
-    message.step.step = step;
-    messages_.push_back(message);
+    StepSummary summary;
+    summary.step = step;
+    messages_.push_back(summary);
   }
 
   // Messages per connection before it breaks; then none breaks.
@@ -50,12 +54,9 @@ class FlakyServer {
       breaks.pop_front();
       breaks_now = true;
     }
-    for (const Message& message : Selected(cursor)) {
+    for (const WatchItem& message : Selected(cursor)) {
       if (left-- == 0) break;
-      WatchItem item;
-      if (message.event.sequence > 0) item.event = &message.event;
-      if (message.event.sequence == 0) item.step = &message.step;
-      if (deliver(item) == Follow::kStop) return absl::OkStatus();
+      if (deliver(message) == Follow::kStop) return absl::OkStatus();
     }
     if (breaks_now && !break_politely) return absl::UnavailableError("cut");
     return absl::OkStatus();
@@ -74,18 +75,20 @@ class FlakyServer {
  private:
   // As the protocol says: events after the cursor; steps of the last attempt
   // after the cursor.
-  std::vector<Message> Selected(const WatchCursor& cursor) const {
-    std::vector<Message> selected;
-    for (const Message& message : messages_) {
-      const bool wanted = message.event.sequence > 0
-                              ? message.event.sequence > cursor.after_sequence
-                              : message.step.step > cursor.after_step;
+  std::vector<WatchItem> Selected(const WatchCursor& cursor) const {
+    std::vector<WatchItem> selected;
+    for (const WatchItem& message : messages_) {
+      const auto* event = std::get_if<JobEvent>(&message);
+      const bool wanted =
+          event != nullptr
+              ? event->sequence > cursor.after_sequence
+              : std::get<StepSummary>(message).step > cursor.after_step;
       if (wanted) selected.push_back(message);
     }
     return selected;
   }
 
-  std::vector<Message> messages_;
+  std::vector<WatchItem> messages_;
 };
 
 class ResumeTest : public ::testing::Test {
@@ -101,13 +104,11 @@ class ResumeTest : public ::testing::Test {
 
   absl::Status Watch(FlakyServer& server, WatchCursor* cursor) {
     Retry retry = MakeRetry();
-    return ResumeWatch(
-        server.Source(), cursor, &retry, [this](const WatchItem& item) {
-          seen_.push_back(item.event != nullptr
-                              ? absl::StrCat("e", item.event->sequence)
-                              : absl::StrCat("s", item.step->step));
-          return Follow::kContinue;
-        });
+    return ResumeWatch(server.Source(), cursor, &retry,
+                       [this](const WatchItem& item) {
+                         seen_.push_back(NameOf(item));
+                         return Follow::kContinue;
+                       });
   }
 
   FakeClock clock_;
@@ -136,9 +137,7 @@ TEST_F(ResumeTest, ACursorThatIsUsedAgainKnowsWhoseStepsItCounts) {
   WatchCursor cursor;
   Retry retry = MakeRetry();
   const WatchHandler until_queued = [](const WatchItem& item) {
-    return item.event != nullptr && item.event->sequence == 2
-               ? Follow::kStop
-               : Follow::kContinue;
+    return NameOf(item) == "e2" ? Follow::kStop : Follow::kContinue;
   };
   ASSERT_TRUE(ResumeWatch(before.Source(), &cursor, &retry, until_queued).ok());
   ASSERT_TRUE(Watch(after, &cursor).ok());
@@ -201,9 +200,7 @@ TEST_F(ResumeTest, ANewAttemptsStepsAreSeenFromItsFirst) {
   WatchCursor cursor;
   Retry retry = MakeRetry();
   EXPECT_TRUE(ResumeWatch(source, &cursor, &retry, [&](const WatchItem& item) {
-                seen_.push_back(item.event != nullptr
-                                    ? absl::StrCat("e", item.event->sequence)
-                                    : absl::StrCat("s", item.step->step));
+                seen_.push_back(NameOf(item));
                 return Follow::kContinue;
               }).ok());
   EXPECT_THAT(
@@ -251,28 +248,34 @@ TEST_F(ResumeTest, LogsGoOnAfterTheLastLineSeen) {
   std::vector<int64_t> opened_after;
   int num_opened = 0;
   LogSource source = {
-      .open = [&](int64_t after, const LogHandler& deliver) -> absl::Status {
+      .open = [&](const LogCursor& from,
+                  const LogHandler& deliver) -> absl::Status {
+        const int64_t after = from.after_sequence;
         opened_after.push_back(after);
         LogLine line;
         // The second connection repeats a line.
         for (int64_t s = std::max<int64_t>(1, after); s <= after + 2; ++s) {
           line.sequence = s;
-          deliver(line);
+          if (deliver(line) == Follow::kStop) return absl::OkStatus();
         }
         if (++num_opened < 3) return absl::UnavailableError("cut");
         return absl::OkStatus();
       },
       .has_ended = []() -> absl::StatusOr<bool> { return true; }};
   std::vector<int64_t> lines;
-  LogOptions options;
-  options.mode = LogMode::kFollow;
+  LogCursor cursor;
   Retry retry = MakeRetry();
-  EXPECT_TRUE(ResumeLogs(source, options, &retry, [&](const LogLine& line) {
-                lines.push_back(line.sequence);
-                return Follow::kContinue;
-              }).ok());
+  const LogHandler note = [&](const LogLine& line) {
+    lines.push_back(line.sequence);
+    return line.sequence == 7 ? Follow::kStop : Follow::kContinue;
+  };
+  EXPECT_TRUE(ResumeLogs(source, &cursor, LogMode::kFollow, &retry, note).ok());
   EXPECT_THAT(lines, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(opened_after, ElementsAre(0, 2, 4));
+  // A reader that comes back with the cursor gets what follows, once.
+  EXPECT_TRUE(ResumeLogs(source, &cursor, LogMode::kSoFar, &retry, note).ok());
+  EXPECT_THAT(lines, ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(cursor.after_sequence, 7);
 }
 
 TEST_F(ResumeTest, AStopRequestEndsTheRetries) {

@@ -16,7 +16,7 @@ absl::StatusOr<Submission> MakeSubmission(const SubmitOptions& options) {
   parse.overrides = options.overrides;
   parse.override_names = options.override_names;
   EVENSTEP_ASSIGN_OR_RETURN(jobspec::JobSpec spec,
-                            jobspec::ParseJobFile(options.job_file, parse));
+                            jobspec::ParseJobFile(options.job_yaml, parse));
   std::string id =
       options.job_id.empty() ? MakeJobId(spec.name) : options.job_id;
   if (!wire::IsLegalJobId(id)) {
@@ -34,7 +34,7 @@ void FillFromSpec(const jobspec::JobSpec& spec, Job* job) {
   job->data_source = spec.data.source;
   job->ranks = spec.ranks;
   job->num_steps = spec.steps;
-  job->job_file = jobspec::FormatJobFile(spec);
+  job->job_yaml = jobspec::FormatJobFile(spec);
 }
 
 }  // namespace evenstep::client

@@ -10,7 +10,7 @@ namespace {
 
 SubmitOptions SmallJob() {
   SubmitOptions options;
-  options.job_file = "name: Small Job\ndata: {source: 'text:/data'}\n";
+  options.job_yaml = "name: Small Job\ndata: {source: 'text:/data'}\n";
   return options;
 }
 
@@ -47,7 +47,7 @@ TEST(Submission, AnIllegalIdIsRefused) {
 TEST(Submission, AnUnknownKeyIsNamedWithItsLine) {
   SubmitOptions options = SmallJob();
   options.file_name = "my.yaml";
-  options.job_file += "stesp: 3\n";
+  options.job_yaml += "stesp: 3\n";
   const absl::Status status = MakeSubmission(options).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_NE(status.message().find("my.yaml:3"), absl::string_view::npos)

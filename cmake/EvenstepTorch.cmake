@@ -2,6 +2,8 @@
 # target of our own: find_package(Torch) refuses without a CUDA toolkit. A CPU
 # program links torch_cpu and c10 only.
 #
+# Installed with the trainer, and included by EvenstepConfig.cmake.
+#
 # Debian's Gloo must come before torch_cpu on the link line: torch exports gloo
 # symbols of a newer copy of its own.
 
@@ -32,8 +34,11 @@ list(GET Protobuf_INCLUDE_DIRS 0 protobuf_include_dir)
 file(CREATE_LINK ${protobuf_include_dir}/google
      ${EVENSTEP_PROTOBUF_SHIM}/google SYMBOLIC)
 
-add_library(evenstep_torch INTERFACE)
-add_library(evenstep::torch ALIAS evenstep_torch)
+# A project may call find_package(Evenstep) more than once.
+if(TARGET evenstep_torch)
+  return()
+endif()
+add_library(evenstep_torch INTERFACE IMPORTED GLOBAL)
 target_include_directories(
   evenstep_torch SYSTEM
   INTERFACE ${EVENSTEP_PROTOBUF_SHIM} ${EVENSTEP_TORCH_DIR}/include

@@ -102,7 +102,7 @@ absl::Status Announce(const MainSettings& settings,
   if (settings.server.insecure_allow_remote) {
     Log(LogLevel::kWarning, "insecure",
         {{"message",
-          "anybody who reaches this port can run jobs: there is no "
+          "anyone who can reach this port can run jobs: there is no "
           "encryption and no authentication"}});
   }
   return written;

@@ -65,6 +65,14 @@ struct LeftOut {
   int64_t json = 0;    // files of JSON that hold no records
 };
 
+// Files of which no document could be read: bad ones, and JSON without records.
+struct UnreadFiles {
+  int64_t num_files = 0;
+  int64_t bytes = 0;
+  int64_t bytes_read = 0;  // of the other files
+  std::string largest;     // name below the source's path
+};
+
 // What indexing found. Counts are documents.
 struct DatasetSummary {
   int64_t num_samples = 0;
@@ -73,9 +81,13 @@ struct DatasetSummary {
   int64_t num_truncated = 0;
   int64_t longest = 0;  // tokens
   int64_t total_tokens = 0;
+  // Tokens of too long samples that are skipped, or cut from them.
+  int64_t tokens_left_out = 0;
+  int64_t num_long_files = 0;  // too long samples that are whole files of text
   int64_t largest_token = -1;  // -1: none, or not above the source's vocabulary
   uint64_t content_key = 0;    // names, sizes, content and settings
   LeftOut left_out;
+  UnreadFiles unread;
 };
 
 // One sample. Of text: tokens, where targets[i] is the token after tokens[i],
@@ -109,9 +121,18 @@ class Dataset {
   virtual std::string Name(int64_t document) const {
     return "document " + std::to_string(document);
   }
+  // Equal for documents of equal bytes, also in other files; 0: not known.
+  virtual uint64_t ContentHash(int64_t /*document*/) const { return 0; }
   // "NAME: reason" of the documents that summary().num_bad counts, but for the
   // last of very many (kMostNoteBytes of sample_rules.h).
   virtual absl::Span<const std::string> BadSamples() const { return {}; }
+  // "NAME: reason" of the files that summary().left_out.json counts, whose
+  // beginnings it reads. `foreign`: only those that may be records in a form
+  // that is not read, as settings are not. The first `most` of them.
+  virtual std::vector<std::string> LeftOutJson(bool /*foreign*/,
+                                               size_t /*most*/) const {
+    return {};
+  }
   // Tokens are below this; 0: only reading a document shows.
   virtual int64_t Vocab() const { return kByteVocab; }
   // DATA_LOSS naming the document when its bytes changed or vanished since

@@ -57,6 +57,13 @@ class Subset : public Dataset {
   absl::Span<const std::string> BadSamples() const override {
     return summary_.num_bad > 0 ? whole_->BadSamples() : Dataset::BadSamples();
   }
+  std::vector<std::string> LeftOutJson(bool foreign,
+                                       size_t most) const override {
+    return whole_->LeftOutJson(foreign, most);
+  }
+  uint64_t ContentHash(int64_t document) const override {
+    return whole_->ContentHash(documents_[document]);
+  }
   int64_t Vocab() const override { return whole_->Vocab(); }
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
     EVENSTEP_RETURN_IF_ERROR(CheckDocument(document, summary_.num_samples));
@@ -117,6 +124,27 @@ EvaluatedDocuments ChooseEvaluated(const Dataset& held_out, int64_t most,
     chosen.num_tokens += held_out.Length(document);
   }
   return chosen;
+}
+
+int64_t CountTrainedOn(const Dataset& training, const Dataset& held_out,
+                       const std::vector<int64_t>& documents) {
+  std::vector<uint64_t> evaluated;
+  evaluated.reserve(documents.size());
+  for (const int64_t document : documents) {
+    evaluated.push_back(held_out.ContentHash(document));
+  }
+  std::sort(evaluated.begin(), evaluated.end());
+  std::vector<bool> found(evaluated.size());
+  for (int64_t i = 0; i < training.summary().num_samples; ++i) {
+    const uint64_t hash = training.ContentHash(i);
+    if (hash == 0) continue;
+    const auto [first, last] =
+        std::equal_range(evaluated.begin(), evaluated.end(), hash);
+    if (first == last || found[first - evaluated.begin()]) continue;
+    std::fill(found.begin() + (first - evaluated.begin()),
+              found.begin() + (last - evaluated.begin()), true);
+  }
+  return std::count(found.begin(), found.end(), true);
 }
 
 }  // namespace evenstep::data

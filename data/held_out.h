@@ -37,6 +37,11 @@ struct EvaluatedDocuments {
 EvaluatedDocuments ChooseEvaluated(const Dataset& held_out, int64_t most,
                                    uint64_t seed);
 
+// How many of `documents` of `held_out` are among the documents of `training`
+// too, by their bytes.
+int64_t CountTrainedOn(const Dataset& training, const Dataset& held_out,
+                       const std::vector<int64_t>& documents);
+
 }  // namespace evenstep::data
 
 #endif  // EVENSTEP_DATA_HELD_OUT_H_

@@ -18,7 +18,7 @@ namespace evenstep::data {
 inline constexpr int64_t kMaxListedLength = int64_t{1} << 28;  // tokens
 inline constexpr int64_t kMaxLengthListBytes = int64_t{64} << 20;
 
-// INVALID_ARGUMENT naming the first line that is no length.
+// INVALID_ARGUMENT naming the first line that is not a length.
 absl::StatusOr<std::vector<LengthDraw>> ParseLengths(const std::string& text);
 
 }  // namespace evenstep::data

@@ -140,12 +140,12 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
   entry.tensor.name = name;
   entry.tensor.dtype = dtype->get<std::string>();
   for (const Json& size : *shape) {
-    if (!size.is_number_unsigned()) return malformed("a size is no count");
+    if (!size.is_number_unsigned()) return malformed("a size is not a count");
     entry.tensor.shape.push_back(size.get<int64_t>());
   }
   if (!(*offsets)[0].is_number_unsigned() ||
       !(*offsets)[1].is_number_unsigned()) {
-    return malformed("an offset is no count");
+    return malformed("an offset is not a count");
   }
   entry.begin = (*offsets)[0].get<uint64_t>();
   entry.end = (*offsets)[1].get<uint64_t>();
@@ -154,12 +154,12 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
 
 absl::Status ParseMetadata(const Json& json, SafetensorsMetadata* metadata) {
   if (!json.is_object()) {
-    return absl::DataLossError("__metadata__ is no object");
+    return absl::DataLossError("__metadata__ is not an object");
   }
   for (const auto& [key, value] : json.items()) {
     if (!value.is_string()) {
       return absl::DataLossError(
-          absl::StrCat("__metadata__ '", key, "' is no string"));
+          absl::StrCat("__metadata__ '", key, "' is not a string"));
     }
     (*metadata)[key] = value.get<std::string>();
   }
@@ -175,7 +175,7 @@ absl::Status ParseHeader(absl::string_view text, SafetensorsMetadata* metadata,
   }
   const Json& header = *parsed;
   if (!header.is_object()) {
-    return absl::DataLossError("the header is no JSON object");
+    return absl::DataLossError("the header is not a JSON object");
   }
   for (const auto& [name, json] : header.items()) {
     if (name == kMetadataKey) {
@@ -236,7 +236,7 @@ std::string ForeignText(absl::string_view head) {
   const bool is_model = absl::StrContains(foreign, "PyTorch") ||
                         absl::StrContains(foreign, "pickle") ||
                         absl::StrContains(foreign, "GGUF");
-  return absl::StrCat("it is no safetensors file but ", foreign,
+  return absl::StrCat("it is not a safetensors file but ", foreign,
                       is_model
                           ? "; load it where it is from, and save it with "
                             "save_pretrained(FOLDER, safe_serialization=True)"
@@ -268,7 +268,7 @@ absl::StatusOr<uint64_t> HeaderBytes(absl::string_view head,
   }
   return absl::DataLossError(absl::StrCat(sizes, "; at most ",
                                           kMaxSafetensorsHeaderBytes,
-                                          " are read: it is no safetensors "
+                                          " are read: it is not a safetensors "
                                           "file"));
 }
 
@@ -301,7 +301,7 @@ absl::StatusOr<std::ifstream> OpenFile(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    return absl::NotFoundError(absl::StrCat(path, ": there is no such file"));
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   if (status.type() == std::filesystem::file_type::directory) {
     return absl::FailedPreconditionError(

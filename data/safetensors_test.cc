@@ -173,9 +173,9 @@ TEST_F(SafetensorsTest, EachCauseHasItsSentence) {
       {WithHeader("{" + entry + "}", "1234").substr(0, 20),
        "a header of 54 bytes in a file of 20: the file is cut short"},
       {"version https://git-lfs.github.com/spec/v1\n",
-       "f: it is no safetensors file but a Git LFS pointer"},
+       "f: it is not a safetensors file but a Git LFS pointer"},
       {std::string("PK\x03\x04\0\0\x08\x08\0\0\0", 11),
-       "f: it is no safetensors file but a zip archive, as PyTorch's"},
+       "f: it is not a safetensors file but a zip archive, as PyTorch's"},
       {std::string("GGUF\x03\0\0\0\0\0\0", 11), "but a GGUF file"}};
   for (const auto& [bytes, sentence] : cases) {
     const absl::Status status = ParseSafetensors(bytes, "f").status();
@@ -190,7 +190,7 @@ TEST_F(SafetensorsTest, EachCauseHasItsSentence) {
 
 TEST_F(SafetensorsTest, NoFileAndAFolderAreNamed) {
   EXPECT_THAT(ReadSafetensorsHeader(folder_ + "/no").status().ToString(),
-              HasSubstr("/no: there is no such file"));
+              HasSubstr("/no: no such file"));
   const absl::Status folder = ReadSafetensorsHeader(folder_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(folder)) << folder;
   EXPECT_THAT(folder.ToString(), HasSubstr("a folder, where a safetensors"));

@@ -39,8 +39,10 @@ class SampleRules {
   // After those that are bad for this one, which are named first.
   void AddBadForAll(int64_t count, std::vector<std::string> notes);
   // A sample of more than max_length tokens. Under `truncate` it is kept, and
-  // counted. `name` is called for those that are named.
-  void AddTooLong(int64_t tokens, const std::function<std::string()>& name);
+  // counted. `name` is called for those that are named. `is_file`: it is a
+  // whole file of text.
+  void AddTooLong(int64_t tokens, bool is_file,
+                  const std::function<std::string()>& name);
 
   // FAILED_PRECONDITION: a sample broke a rule whose setting is `fail`, with
   // the first ones by name; or none is left, with what was left out.
@@ -48,24 +50,35 @@ class SampleRules {
 
   int64_t num_bad() const { return num_bad_; }
   int64_t num_too_long() const { return num_too_long_; }
+  int64_t num_long_files() const { return num_long_files_; }
   int64_t num_truncated() const { return num_truncated_; }
   // The bad ones: "NAME: reason".
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   absl::Status NoSampleLeft(const LeftOut& left_out) const;
+  std::string SplitHint() const;
 
   const DatasetOptions& options_;
   int64_t num_bad_ = 0;
   size_t note_bytes_ = 0;  // of those that are bad for this job
   int64_t num_too_long_ = 0;
+  int64_t num_long_files_ = 0;
   int64_t num_truncated_ = 0;
   std::vector<std::string> notes_;
   std::vector<std::string> too_long_;
 };
 
-// "a: empty; b: empty; and 3 more": the first kMostNamedSamples of `notes`,
-// which are the first of `count`.
+// ". A file of text is one document: ...", how to make samples of at most
+// `max_length` tokens of a large file of text.
+std::string HowToSplit(int64_t max_length);
+
+// "d.jsonl:1-8: REASON", "a, b: empty", "and 3 more": notes with the same
+// reason as one, for the first kMostNamedSamples reasons. `notes` are the first
+// of `count`.
+std::vector<std::string> NamedFirst(absl::Span<const std::string> notes,
+                                    int64_t count);
+// The same in one line, with semicolons.
 std::string NameFirst(absl::Span<const std::string> notes, int64_t count);
 
 // "3 hidden entries, 2 links that are not followed"; empty: none.

@@ -55,7 +55,7 @@ TEST(SamplerTest, OrderOfAKnownSeedStaysTheSame) {
 }
 
 TEST(SamplerTest, StepsAreLaidEndToEndAcrossTheUnevenEnd) {
-  const Sampler sampler(3, 10, 4);  // 10 is no multiple of 4
+  const Sampler sampler(3, 10, 4);  // 10 is not a multiple of 4
   EXPECT_THAT(sampler.SampleIds(0), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(sampler.SampleIds(2), ElementsAre(8, 9, 10, 11));
   std::vector<int> seen(10, 0);

@@ -14,6 +14,7 @@
 #include "data/latents/latents_dataset.h"
 #include "data/megatron/megatron_dataset.h"
 #include "data/synthetic_dataset.h"
+#include "data/text/glob.h"
 #include "data/text/text_dataset.h"
 
 namespace evenstep::data {
@@ -84,6 +85,25 @@ const SourceKind* FindSourceKind(absl::string_view source) {
     }
   }
   return nullptr;
+}
+
+std::string TextIfPath(absl::string_view source) {
+  if (source.empty() || FindSourceKind(source) != nullptr) {
+    return std::string(source);
+  }
+  const std::filesystem::path path{std::string(source)};
+  std::error_code error;
+  const std::filesystem::file_status status =
+      std::filesystem::status(path, error);
+  const std::string ending = path.extension().string();
+  const bool is_file = std::filesystem::is_regular_file(status) &&
+                       !ending.empty() && ending != ".yaml" && ending != ".yml";
+  const bool is_pattern = !std::filesystem::exists(status) &&
+                          !LooksLikeSource(source) && IsPattern(source);
+  return absl::StrCat(
+      std::filesystem::is_directory(status) || is_file || is_pattern ? kText
+                                                                     : "",
+      source);
 }
 
 std::string SourceForms() {

@@ -39,6 +39,9 @@ const SourceKind* FindSourceKind(absl::string_view source);
 absl::Status ExplainNoKind(absl::string_view source);
 // Whether it begins as a source does, with a word and a colon, known or not.
 bool LooksLikeSource(absl::string_view source);
+// `source`, as text:PATH if it is a bare path: of a folder, of a file that is
+// not named as a job is (.yaml, .yml, no ending), or a pattern.
+std::string TextIfPath(absl::string_view source);
 // "text:PATH, megatron:PREFIX, ..."
 std::string SourceForms();
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,23 @@ TEST(SourceKindTest, OnlyPathsAreMadeAbsolute) {
   EXPECT_EQ(*AbsoluteSource("synthetic:l.txt", "/base"),
             "synthetic:/base/l.txt");
   EXPECT_EQ(*AbsoluteSource("clay:a", "/base"), "clay:a");
+}
+
+TEST(SourceKindTest, ABarePathIsOneOfText) {
+  TempFolder folder;
+  const std::string file = folder.path() + "/a.";
+  for (const char* const ending : {"md", "yaml"}) {
+    std::ofstream(file + ending) << "a";
+  }
+  for (const std::string& path :
+       {folder.path(), file + "md", folder.path() + "/*.md"}) {
+    EXPECT_EQ(TextIfPath(path), "text:" + path);
+  }
+  for (const std::string& other :
+       {std::string("-"), std::string("/no/such"), file + "yaml",
+        std::string("txt:*"), "text:" + folder.path()}) {
+    EXPECT_EQ(TextIfPath(other), other);
+  }
 }
 
 TEST(SourceKindTest, WhatIsNotThereIsSaid) {

@@ -168,9 +168,9 @@ absl::Status LookForSynthetic(absl::string_view text) {
   if (!absl::IsNotFound(read)) return read;
   // The path was made absolute: its last part is what was written.
   const std::string name = std::filesystem::path(spec.law).filename().string();
-  return absl::NotFoundError(
-      absl::StrCat("'", name, "' is no law, and there is no list of lengths ",
-                   spec.law, KnownNamesHint(name, LengthLawNames())));
+  return absl::NotFoundError(absl::StrCat(
+      "'", name, "' is not a law, and there is no list of lengths ", spec.law,
+      KnownNamesHint(name, LengthLawNames())));
 }
 
 bool IsSyntheticPath(absl::string_view spec) {

@@ -52,6 +52,8 @@ absl::Status NoWeightsIn(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end;
        !error && it != end; it.increment(error)) {
+    // Evenstep's own, such as an index, is hidden.
+    if (absl::StartsWith(it->path().filename().string(), ".")) continue;
     const std::string extension = it->path().extension();
     for (const char* const known : {".safetensors", ".bin", ".pt", ".pth",
                                     ".ckpt", ".gguf", ".msgpack", ".h5"}) {

@@ -23,6 +23,13 @@ TEST(WeightsFileTest, APathIsItselfAndAFolderItsFile) {
   EXPECT_EQ(*SafetensorsFileOf(folder.path()), file);
 }
 
+TEST(WeightsFileTest, AnIndexOfDataIsNotTakenForWeights) {
+  const TempFolder folder;
+  std::ofstream(folder.path() + "/.evenstep-index-0123.bin") << "x";
+  EXPECT_EQ(SafetensorsFileOf(folder.path()).status().message(),
+            folder.path() + ": there is no model.safetensors in this folder");
+}
+
 TEST(WeightsFileTest, APartOfSeveralIsNamed) {
   for (const char* const name :
        {"model-00001-of-00002.safetensors", "x-3-of-12.safetensors"}) {

@@ -1,9 +1,9 @@
 #ifndef EVENSTEP_JOBSPEC_FIELDS_H_
 #define EVENSTEP_JOBSPEC_FIELDS_H_
 
-// The keys of a job file and of a cost file in one table each: parsing,
-// overriding and writing all go through it, so they cannot drift apart. Used
-// inside jobspec only. A field points into the struct it was made for.
+// The keys of a profile in one table: parsing and writing go through it, so
+// they cannot drift apart. Used inside jobspec only. A field points into the
+// struct it was made for.
 
 #include <functional>
 #include <optional>
@@ -19,7 +19,7 @@
 namespace evenstep::jobspec {
 
 struct Field {
-  std::string key;  // dotted, such as "model.layers"
+  std::string key;
   std::function<absl::Status(absl::string_view)> parse;
   // Absent: nothing to write.
   std::function<std::optional<std::string>()> format;
@@ -32,11 +32,6 @@ Field ValueField(std::string key, T* target) {
           [target](absl::string_view text) { return ParseValue(text, target); },
           [target] { return FormatValue(*target); }};
 }
-
-// In the order in which FormatJobFile writes them. Without `costs`.
-std::vector<Field> JobFields(JobSpec* spec);
-// Without `collective` and `gather`, which are lists.
-std::vector<Field> CostFields(planner::TimeModel* costs);
 
 // Null when there is none.
 const Field* FindField(const std::vector<Field>& fields, absl::string_view key);

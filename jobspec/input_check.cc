@@ -9,8 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "data/dataset.h"
+#include "data/safetensors.h"
 #include "data/source_kind.h"
 #include "data/text/tokenizer.h"
+#include "data/weights_file.h"
 #include "jobspec/weights_model.h"
 
 namespace evenstep::jobspec {
@@ -72,6 +75,50 @@ absl::Status CheckTokenizer(const JobSpec& spec,
       spec.model.vocab, "; set model.vocab to ", vocab, " or more"));
 }
 
+// What to do about a model's tokenizer that the job does not name. `folder`:
+// that of the weights.
+std::string HowToTokenize(const std::string& folder) {
+  const std::string model = folder + "/tokenizer.model";
+  if (IsThere(model)) return absl::StrCat("set data.tokenizer: ", model);
+  if (IsThere(folder + "/tokenizer.json")) {
+    return "only SentencePiece models (tokenizer.model) are read, and there is "
+           "only a tokenizer.json: tokenize the data with the model's own "
+           "tokenizer, and train on megatron:PREFIX (docs/data.md has the "
+           "command)";
+  }
+  return "name the model's SentencePiece model with data.tokenizer";
+}
+
+// Weights of elsewhere mean the pieces of their own tokenizer; without
+// data.tokenizer the ids of text are bytes.
+absl::Status CheckTokensOfWeights(const JobSpec& spec) {
+  if (!spec.data.tokenizer.empty() ||
+      !absl::StartsWith(spec.data.source, "text:")) {
+    return absl::OkStatus();
+  }
+  EVENSTEP_ASSIGN_OR_RETURN(const std::string file,
+                            data::SafetensorsFileOf(spec.model.weights));
+  EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
+                            data::ReadSafetensorsHeader(file));
+  if (header.metadata.count("evenstep.tokenizer") > 0) return absl::OkStatus();
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  std::string why;
+  for (const char* const name : {"tokenizer.model", "tokenizer.json"}) {
+    if (why.empty() && IsThere(absl::StrCat(folder, "/", name))) {
+      why = absl::StrCat("a ", name, " beside them");
+    }
+  }
+  if (why.empty() && spec.model.vocab != data::kByteVocab) {
+    why = absl::StrCat("a vocabulary of ", spec.model.vocab, ", not the ",
+                       data::kByteVocab, " of bytes");
+  }
+  if (why.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the job has no data.tokenizer, so text is trained as "
+                   "bytes, and these weights have ",
+                   why, "; ", HowToTokenize(folder)));
+}
+
 }  // namespace
 
 absl::Status CheckInputs(const JobSpec& spec,
@@ -88,7 +135,9 @@ absl::Status CheckInputs(const JobSpec& spec,
   }
   const std::string& weights = spec.model.weights;
   if (weights.empty() || elsewhere(weights)) return absl::OkStatus();
-  return Named("model.weights", weights, CheckWeightsFit(weights, spec.model));
+  EVENSTEP_RETURN_IF_ERROR(
+      Named("model.weights", weights, CheckWeightsFit(weights, spec.model)));
+  return Named("model.weights", weights, CheckTokensOfWeights(spec));
 }
 
 }  // namespace evenstep::jobspec

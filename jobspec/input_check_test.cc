@@ -32,7 +32,8 @@ class InputCheckTest : public ::testing::Test {
     return folder_.path() + "/" + name;
   }
   // Weights of zeros that are those of `model`.
-  void WriteWeights(const ModelSpec& model) {
+  void WriteWeights(const ModelSpec& model,
+                    const data::SafetensorsMetadata& metadata = {}) {
     std::vector<data::TensorBytes> tensors;
     for (const TensorShape& tensor : TensorsOf(model)) {
       int64_t bytes = 4;
@@ -43,7 +44,8 @@ class InputCheckTest : public ::testing::Test {
                          {zeros_.data(), static_cast<size_t>(bytes)}});
     }
     ASSERT_TRUE(
-        data::WriteSafetensors(Path("model.safetensors"), tensors, {}).ok());
+        data::WriteSafetensors(Path("model.safetensors"), tensors, metadata)
+            .ok());
   }
   absl::Status Check(InputDepth depth = InputDepth::kAll,
                      InputPlace place = InputPlace::kMustBeHere) const {
@@ -78,13 +80,13 @@ TEST_F(InputCheckTest, EachInputIsNamedByItsKey) {
       {[&](JobSpec& s) { s.evaluation.source = "text:" + Path("none"); },
        "evaluation.source text:" + Path("none") + ": "},
       {[&](JobSpec& s) { s.data.tokenizer = Path("none"); },
-       "data.tokenizer: tokenizer " + Path("none") + ": there is no such file"},
+       "data.tokenizer: tokenizer " + Path("none") + ": no such file"},
       {[&](JobSpec& s) { s.data.tokenizer = Path("tokenizer.json"); },
        "it is JSON, as Hugging Face's tokenizer.json is"},
       {[&](JobSpec& s) { s.model.weights = Path("none"); },
-       "model.weights: " + Path("none") + ": there is no such file"},
+       "model.weights: " + Path("none") + ": no such file"},
       {[&](JobSpec& s) { s.model.weights = Path("lfs.safetensors"); },
-       "it is no safetensors file but a Git LFS pointer"},
+       "it is not a safetensors file but a Git LFS pointer"},
       {[&](JobSpec& s) {
          s.model.weights = folder_.path();
          s.model.layers = 2;
@@ -102,6 +104,32 @@ TEST_F(InputCheckTest, EachInputIsNamedByItsKey) {
   }
 }
 
+TEST_F(InputCheckTest, WeightsOfAnotherTokenizerAreNotTrainedAsBytes) {
+  const auto expect = [&](const std::string& message) {
+    EXPECT_THAT(std::string(Check(InputDepth::kHeaders).message()),
+                HasSubstr(message));
+  };
+  spec_.model.vocab = 300;
+  WriteWeights(spec_.model);
+  spec_.model.weights = folder_.path();
+  expect(
+      "the job has no data.tokenizer, so text is trained as bytes, and these "
+      "weights have a vocabulary of 300, not the 257 of bytes; name the "
+      "model's SentencePiece model with data.tokenizer");
+  spec_.data.source = "synthetic:short";
+  EXPECT_TRUE(Check().ok()) << Check();
+  spec_.data.source = "text:" + folder_.path();
+  spec_.model.vocab = 257;
+  WriteWeights(spec_.model);
+  EXPECT_TRUE(Check().ok()) << Check();
+  std::ofstream(Path("tokenizer.json")) << "{}";
+  expect("a tokenizer.json beside them; only SentencePiece models");
+  std::ofstream(Path("tokenizer.model")) << "pieces";
+  expect("beside them; set data.tokenizer: " + Path("tokenizer.model"));
+  WriteWeights(spec_.model, {{"evenstep.tokenizer", ""}});
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(InputCheckTest, WhatMayBeElsewhereIsCheckedWhereItIsHere) {
   spec_.data.source = "text:/nonexistent/data";
   spec_.data.tokenizer = "/nonexistent/m.model";
@@ -111,7 +139,7 @@ TEST_F(InputCheckTest, WhatMayBeElsewhereIsCheckedWhereItIsHere) {
   spec_.model.weights = Path("doc.txt");
   EXPECT_THAT(
       Check(InputDepth::kHeaders, InputPlace::kMayBeElsewhere).ToString(),
-      HasSubstr("is no safetensors file"));
+      HasSubstr("is not a safetensors file"));
 }
 
 }  // namespace

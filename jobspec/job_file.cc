@@ -1,5 +1,5 @@
-// Job files: YAML trees and "a.b=value" pairs into the fields of
-// jobspec/fields.h, and back.
+// Job files: YAML trees and "a.b=value" pairs into the keys of
+// jobspec/job_keys.h, and back.
 
 #include <algorithm>
 #include <filesystem>
@@ -19,10 +19,11 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "data/source_kind.h"
-#include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/profile.h"
 #include "jobspec/rules/rules.h"
+#include "planner/costs/cost_file.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -61,8 +62,8 @@ constexpr char kNoElasticBatches[] =
 class JobReader {
  public:
   JobReader(const ParseOptions& options, JobSpec* spec)
-      : options_(options), spec_(spec), fields_(JobFields(spec)) {
-    for (const Field& field : fields_) keys_.push_back(field.key);
+      : options_(options), spec_(spec) {
+    for (const JobKey& key : JobKeys()) keys_.push_back(key.name);
     keys_.push_back("costs");
   }
 
@@ -102,18 +103,18 @@ class JobReader {
     if (AsksForElasticBatches(key, parts.second)) {
       return At(where, absl::InvalidArgumentError(kNoElasticBatches));
     }
-    const Field* const field = FindField(fields_, key);
+    const JobKey* const known = FindJobKey(key);
     const std::vector<std::string> under = KeysUnder(keys_, key);
-    if (field == nullptr && !under.empty()) {
+    if (known == nullptr && !under.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, ": unknown key; it is a section, with ",
                        absl::StrJoin(under, ", ")));
     }
-    if (field == nullptr) {
+    if (known == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, ": unknown key", UnknownKeyHint(key)));
     }
-    return At(where, field->parse(parts.second));
+    return At(where, SetKey(*known, parts.second, spec_));
   }
 
   absl::Status CheckRules() const {
@@ -190,13 +191,12 @@ class JobReader {
     // A key may not carry a dot past the tree's own levels.
     const bool dotted = absl::StrContains(entry.key, ".");
     if (key == "costs") return ReadCosts(entry);
-    if (const Field* field = dotted ? nullptr : FindField(fields_, key)) {
-      return ReadScalar(entry, key, *field);
-    }
+    const JobKey* const known = FindJobKey(key);
+    if (known != nullptr && !dotted) return ReadScalar(entry, *known);
     if (!dotted && !KeysUnder(keys_, key).empty()) {
       return ReadSection(entry, key);
     }
-    if (dotted && FindField(fields_, key) != nullptr) {
+    if (known != nullptr) {
       return YamlError(
           options_.name, entry.line,
           absl::StrCat("unknown key '", key,
@@ -223,14 +223,13 @@ class JobReader {
                                   absl::StrJoin(KeysUnder(keys_, key), ", ")));
   }
 
-  absl::Status ReadScalar(const YamlEntry& entry, const std::string& key,
-                          const Field& field) {
+  absl::Status ReadScalar(const YamlEntry& entry, const JobKey& key) {
     if (entry.value.kind != YamlNode::Kind::kScalar) {
       return YamlError(options_.name, entry.line,
-                       absl::StrCat(key, ": expected a single value"));
+                       absl::StrCat(key.name, ": expected a single value"));
     }
-    return At(absl::StrCat(options_.name, ":", entry.line, ": ", key),
-              field.parse(entry.value.scalar));
+    return At(absl::StrCat(options_.name, ":", entry.line, ": ", key.name),
+              SetKey(key, entry.value.scalar, spec_));
   }
 
   absl::Status ReadCosts(const YamlEntry& entry) {
@@ -240,8 +239,8 @@ class JobReader {
                 ReadCostFile(entry.value.scalar));
     }
     wants_profile_ = false;
-    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs,
-                              jobspec::ReadCosts(entry.value, options_.name));
+    EVENSTEP_ASSIGN_OR_RETURN(
+        spec_->costs, planner::ReadJobCosts(entry.value, options_.name));
     return absl::OkStatus();
   }
 
@@ -260,7 +259,7 @@ class JobReader {
       UseProfile(profile);
       return absl::OkStatus();
     }
-    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs, jobspec::ReadCosts(root, path));
+    EVENSTEP_ASSIGN_OR_RETURN(spec_->costs, planner::ReadJobCosts(root, path));
     return absl::OkStatus();
   }
 
@@ -272,8 +271,7 @@ class JobReader {
 
   const ParseOptions& options_;
   JobSpec* const spec_;
-  const std::vector<Field> fields_;
-  std::vector<std::string> keys_;
+  std::vector<std::string> keys_;             // and `costs`
   std::map<std::string, std::string> where_;  // "NAME:LINE" or "--set KEY"
   bool wants_profile_ = false;
 };
@@ -319,20 +317,19 @@ absl::Status MakePathsAbsolute(const std::string& base_dir, JobSpec* spec) {
 }
 
 // "a.b" and its value as YAML lines; `section` is the one that is open.
-void AppendField(const Field& field, std::string* section, std::string* out) {
-  const std::optional<std::string> value = field.format();
-  if (!value.has_value()) return;
-  const size_t dot = field.key.find('.');
+void AppendKey(const std::string& key, const std::string& value,
+               std::string* section, std::string* out) {
+  const size_t dot = key.find('.');
   if (dot == std::string::npos) {
     section->clear();
-    absl::StrAppend(out, field.key, ": ", YamlScalar(*value), "\n");
+    absl::StrAppend(out, key, ": ", YamlScalar(value), "\n");
     return;
   }
-  const std::string name = field.key.substr(0, dot);
+  const std::string name = key.substr(0, dot);
   if (name != *section) absl::StrAppend(out, name, ":\n");
   *section = name;
-  absl::StrAppend(out, "  ", field.key.substr(dot + 1), ": ",
-                  YamlScalar(*value), "\n");
+  absl::StrAppend(out, "  ", key.substr(dot + 1), ": ", YamlScalar(value),
+                  "\n");
 }
 
 }  // namespace
@@ -363,14 +360,14 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
 }
 
 std::string FormatJobFile(const JobSpec& spec) {
-  JobSpec copy = spec;
   std::string out;
   std::string section;
-  for (const Field& field : JobFields(&copy)) {
-    AppendField(field, &section, &out);
+  for (const JobKey& key : JobKeys()) {
+    const std::optional<std::string> value = ShownText(key, spec);
+    if (value.has_value()) AppendKey(key.name, *value, &section, &out);
   }
   if (spec.costs.has_value()) {
-    absl::StrAppend(&out, "costs:\n", FormatCosts(*spec.costs, "  "));
+    absl::StrAppend(&out, "costs:\n", planner::FormatTime(*spec.costs, "  "));
   }
   return out;
 }

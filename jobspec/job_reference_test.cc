@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
-#include "jobspec/fields.h"
+#include "jobspec/job_keys.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -18,10 +18,9 @@ TEST(JobReferenceTest, EveryKeyStandsInTheDocument) {
   const auto text = ReadWholeFile(
       absl::StrCat(source == nullptr ? "." : source, "/docs/job.md"), 1 << 20);
   ASSERT_TRUE(text.ok()) << text.status();
-  JobSpec spec;
-  for (const Field& field : JobFields(&spec)) {
-    EXPECT_TRUE(absl::StrContains(*text, absl::StrCat("`", field.key, "`")))
-        << field.key;
+  for (const JobKey& key : JobKeys()) {
+    EXPECT_TRUE(absl::StrContains(*text, absl::StrCat("`", key.name, "`")))
+        << key.name;
   }
 }
 

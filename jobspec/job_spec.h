@@ -1,8 +1,9 @@
 #ifndef EVENSTEP_JOBSPEC_JOB_SPEC_H_
 #define EVENSTEP_JOBSPEC_JOB_SPEC_H_
 
-// What a job is, as plain structs with their defaults: the meaning of a job
-// file. Parsed by ParseJobFile, checked by ValidateJobSpec, carried by
+// A job as typed structs with their defaults. proto/evenstep/v1/job_spec.proto
+// declares the keys and says what they mean; VisitKeys maps each to its member.
+// Parsed by ParseJobFile, checked by ValidateJobSpec, carried by
 // wire/job_spec_proto.h. Plain data; no thread-safety needed.
 
 #include <cstdint>
@@ -40,30 +41,20 @@ inline constexpr double kNormEpsilon = 1e-5;
 
 struct ModelSpec {
   ModelKind kind = ModelKind::kText;
-  // Of a model that the trainer was built with beside its own; empty: the
-  // trainer's own of the kind. The planner sees the kind and the sizes alone.
-  std::string name;
-  int layers = 2;  // of video, spatial and temporal ones in turn
+  std::string name;  // the planner uses only the kind and the sizes
+  int layers = 2;
   int width = 128;
   int heads = 4;
   int kv_heads = 0;  // 0 in a file means as many as heads; filled in on parsing
-  int vocab = 257;   // bytes and an end token
+  int vocab = 257;
   Attention attention = Attention::kCausal;
-  // How a group may share its sequences; empty: ulysses alone, or switch alone
-  // for video.
   std::vector<planner::SpMode> sp_modes;
-  // Degrees that fit the query heads but not the key and value heads: these are
-  // repeated for every query head.
   bool expand_kv_heads = false;
-  // Of video.
-  int channels = 0;           // of a latent
-  int patch = 1;              // a token's side in latent pixels
-  int max_switch_degree = 0;  // wider degrees do not switch; 0: no limit
-  // To begin with: a safetensors file, or a folder with a model.safetensors;
-  // empty: initial values from the seed.
+  int channels = 0;
+  int patch = 1;
+  int max_switch_degree = 0;
   std::string weights = {};
-  // Of text.
-  int mlp_width = 0;  // 0: 8/3 of the width, rounded up to a multiple of 32
+  int mlp_width = 0;
   double rope_theta = kRopeTheta;
   double norm_epsilon = kNormEpsilon;
 
@@ -71,45 +62,40 @@ struct ModelSpec {
 };
 
 struct DataSpec {
-  std::string source;     // one of data/source_kind.h, such as "text:PATH"
-  std::string tokenizer;  // path of a SentencePiece model; empty: bytes
+  std::string source;
+  std::string tokenizer;
   int64_t max_length = 2048;
   OnTooLong on_too_long = OnTooLong::kFail;
   OnBadSample on_bad_sample = OnBadSample::kFail;
-  // Of video: share of clips of which some first frames are given to the model.
   double given_frames = 0;
 };
 
-// Samples that are never trained on: a share of the data, or a source of their
-// own. Off unless one of the two is named.
+// Off unless a share or a source is named.
 struct EvaluationSpec {
-  double share = 0;         // of data.source's documents
+  double share = 0;
   std::string source = {};  // with data's tokenizer and rules
-  int64_t every = 0;        // steps; 0: only after the last one
-  int64_t samples = 0;      // at most; 0: all
+  int64_t every = 0;
+  int64_t samples = 0;
 
   bool enabled() const { return share > 0 || !source.empty(); }
 };
 
 struct OptimizerSpec {
   double lr = 3e-4;
-  int64_t warmup = 0;  // steps
+  int64_t warmup = 0;
   double weight_decay = 0.1;
-  double clip = 1.0;  // bound on the global norm; 0 = none
+  double clip = 1.0;
   OptimizerSharding sharding = OptimizerSharding::kNone;
 };
 
 struct MemorySpec {
-  // In one micro-batch, padding included; where the plan chooses what is
-  // recomputed: with nothing recomputed.
   int64_t tokens_per_rank = 8192;
   Recompute recompute = Recompute::kFixed;
-  int recompute_layers = 0;           // of kFixed; under kPlan one more choice
-  int recompute_temporal_layers = 0;  // of video; the above is of spatial ones
+  int recompute_layers = 0;  // of kFixed; under kPlan one more choice
+  int recompute_temporal_layers = 0;
 };
 
 struct TimeoutSpec {
-  // Absent: the larger of 60 s and ten predicted steps.
   std::optional<absl::Duration> collective;
   absl::Duration start = absl::Minutes(5);
   absl::Duration stop = absl::Seconds(5);
@@ -140,17 +126,76 @@ struct JobSpec {
   planner::Policy policy = planner::Policy::kEven;
   int ranks = 1;
   planner::BlockShape blocks = planner::BlockShape::kAligned;
-  // Groups of two ranks and more that a rank has open at a time, those of
-  // aligned blocks included. Enough for 64 ranks and ten more groups.
-  int groups_per_rank = 16;
+  int groups_per_rank = 16;  // enough for 64 ranks and ten more groups
   int look_ahead = 4;
   MemorySpec memory;
   std::optional<planner::TimeModel> costs;  // absent: measured at the start
   ProfileKey profile;  // of `costs`; ranks of another device refuse to start
-  // Costs follow what the steps measure.
   bool refit = true;
   TimeoutSpec timeouts;
 };
+
+// Calls visit(key, member) for each key of a job file but `costs`. The order is
+// not that of files: JobKeys() of job_keys.h has it. Spec: JobSpec, or const.
+template <typename Spec, typename Visit>
+void VisitKeys(Spec& spec, const Visit& visit) {
+  visit("name", spec.name);
+  visit("kind", spec.kind);
+  visit("model.kind", spec.model.kind);
+  visit("model.name", spec.model.name);
+  visit("model.layers", spec.model.layers);
+  visit("model.width", spec.model.width);
+  visit("model.heads", spec.model.heads);
+  visit("model.kv_heads", spec.model.kv_heads);
+  visit("model.vocab", spec.model.vocab);
+  visit("model.attention", spec.model.attention);
+  visit("model.sp_modes", spec.model.sp_modes);
+  visit("model.expand_kv_heads", spec.model.expand_kv_heads);
+  visit("model.channels", spec.model.channels);
+  visit("model.patch", spec.model.patch);
+  visit("model.max_switch_degree", spec.model.max_switch_degree);
+  visit("model.weights", spec.model.weights);
+  visit("model.mlp_width", spec.model.mlp_width);
+  visit("model.rope_theta", spec.model.rope_theta);
+  visit("model.norm_epsilon", spec.model.norm_epsilon);
+  visit("data.source", spec.data.source);
+  visit("data.tokenizer", spec.data.tokenizer);
+  visit("data.max_length", spec.data.max_length);
+  visit("data.on_too_long", spec.data.on_too_long);
+  visit("data.on_bad_sample", spec.data.on_bad_sample);
+  visit("data.given_frames", spec.data.given_frames);
+  visit("evaluation.share", spec.evaluation.share);
+  visit("evaluation.source", spec.evaluation.source);
+  visit("evaluation.every", spec.evaluation.every);
+  visit("evaluation.samples", spec.evaluation.samples);
+  visit("batch.samples", spec.batch_samples);
+  visit("steps", spec.steps);
+  visit("seed", spec.seed);
+  visit("optimizer.lr", spec.optimizer.lr);
+  visit("optimizer.warmup", spec.optimizer.warmup);
+  visit("optimizer.weight_decay", spec.optimizer.weight_decay);
+  visit("optimizer.clip", spec.optimizer.clip);
+  visit("optimizer.sharding", spec.optimizer.sharding);
+  visit("precision", spec.precision);
+  visit("policy", spec.policy);
+  visit("ranks", spec.ranks);
+  visit("blocks", spec.blocks);
+  visit("groups_per_rank", spec.groups_per_rank);
+  visit("look_ahead", spec.look_ahead);
+  visit("memory.tokens_per_rank", spec.memory.tokens_per_rank);
+  visit("memory.recompute", spec.memory.recompute);
+  visit("memory.recompute_layers", spec.memory.recompute_layers);
+  visit("memory.recompute_temporal_layers",
+        spec.memory.recompute_temporal_layers);
+  visit("timeouts.collective", spec.timeouts.collective);
+  visit("timeouts.start", spec.timeouts.start);
+  visit("timeouts.stop", spec.timeouts.stop);
+  visit("refit", spec.refit);
+  visit("profile.model", spec.profile.model);
+  visit("profile.device", spec.profile.device);
+  visit("profile.software", spec.profile.software);
+  visit("profile.precision", spec.profile.precision);
+}
 
 // Parses a YAML job file. Unknown keys, wrong types and rule breaks are
 // INVALID_ARGUMENT with "NAME:LINE: key: sentence" ("--set key: sentence" where
@@ -178,40 +223,8 @@ absl::StatusOr<JobSpec> ParseJobFile(absl::string_view yaml,
 // INVALID_ARGUMENT with the key and the numbers.
 absl::Status ValidateJobSpec(const JobSpec& spec);
 
-// The same for costs.
-absl::Status ValidateCosts(const planner::TimeModel& costs);
-
 // The job as YAML that ParseJobFile reads back to an equal job.
 std::string FormatJobFile(const JobSpec& spec);
-
-// A cost file: the keys of planner::TimeModel as YAML, with a comment.
-absl::StatusOr<planner::TimeModel> ParseCostFile(absl::string_view yaml,
-                                                 absl::string_view name);
-std::string FormatCostFile(const planner::TimeModel& costs);
-
-// Names as in job files, and back. INVALID_ARGUMENT naming the known ones.
-absl::string_view OnTooLongName(OnTooLong value);
-absl::string_view OnBadSampleName(OnBadSample value);
-absl::Status ParseOnTooLong(absl::string_view name, OnTooLong* value);
-absl::Status ParseOnBadSample(absl::string_view name, OnBadSample* value);
-absl::string_view ModelKindName(ModelKind value);
-absl::Status ParseModelKind(absl::string_view name, ModelKind* value);
-absl::string_view AttentionName(Attention value);
-absl::Status ParseAttention(absl::string_view name, Attention* value);
-// "ulysses, kv_gather, both, switch", in any number; empty for none.
-std::string SpModesText(const std::vector<planner::SpMode>& modes);
-absl::Status ParseSpModes(absl::string_view text,
-                          std::vector<planner::SpMode>* modes);
-absl::string_view PrecisionName(Precision value);
-absl::Status ParsePrecision(absl::string_view name, Precision* value);
-absl::string_view RecomputeName(Recompute value);
-absl::Status ParseRecompute(absl::string_view name, Recompute* value);
-absl::string_view BlockShapeName(planner::BlockShape value);
-absl::Status ParseBlockShape(absl::string_view name,
-                             planner::BlockShape* value);
-absl::string_view OptimizerShardingName(OptimizerSharding value);
-absl::Status ParseOptimizerSharding(absl::string_view name,
-                                    OptimizerSharding* value);
 
 // What OpenDataset needs of a job.
 data::DatasetOptions ToDatasetOptions(const JobSpec& spec);

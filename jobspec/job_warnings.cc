@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/text.h"
 #include "data/safetensors.h"
+#include "data/sample_rules.h"
 #include "data/weights_file.h"
 #include "jobspec/llama_config.h"
 #include "jobspec/weights_fit.h"
@@ -32,6 +33,38 @@ void AddFewSamples(const JobSpec& spec, const DataFacts& data,
       data.num_samples));
 }
 
+std::string Megabytes(int64_t bytes) {
+  return absl::StrFormat("%.3g MB", static_cast<double>(bytes) / 1e6);
+}
+
+void AddUnread(const data::UnreadFiles& unread, Warnings* warnings) {
+  if (unread.bytes <= unread.bytes_read) return;
+  const std::string files = Counted(unread.num_files, "file");
+  warnings->push_back(absl::StrCat(
+      "most of the data is not read: ", files, " of ", Megabytes(unread.bytes),
+      unread.num_files == 1 ? " (" : ", the largest ", unread.largest,
+      unread.num_files == 1 ? ")" : "", ", beside ",
+      Megabytes(unread.bytes_read),
+      " that are read; `evenstep data inspect --list-bad` says why"));
+}
+
+void AddTooLong(const JobSpec& spec, const DataFacts& data,
+                Warnings* warnings) {
+  const int64_t all = data.total_tokens + data.tokens_left_out;
+  if (data.tokens_left_out * 2 <= all) return;
+  const bool is_cut = spec.data.on_too_long == data::OnTooLong::kTruncate;
+  warnings->push_back(absl::StrFormat(
+      "%.3g%% of the tokens (%d of %d) are %s; raise data.max_length (%d) or "
+      "split the documents%s",
+      100 * static_cast<double>(data.tokens_left_out) /
+          static_cast<double>(all),
+      data.tokens_left_out, all,
+      is_cut ? "cut off, from samples longer than data.max_length"
+             : "skipped, in samples longer than data.max_length",
+      spec.data.max_length,
+      data.num_long_files > 0 ? data::HowToSplit(spec.data.max_length) : ""));
+}
+
 void AddFewEvaluated(const JobSpec& spec, const DataFacts& data,
                      Warnings* warnings) {
   if (!spec.evaluation.enabled() ||
@@ -41,6 +74,17 @@ void AddFewEvaluated(const JobSpec& spec, const DataFacts& data,
   warnings->push_back(absl::StrCat(
       "evaluation.samples is ", spec.evaluation.samples, ", and only ",
       Counted(data.num_evaluated, "sample"), " can be evaluated"));
+}
+
+void AddTrainedOn(const DataFacts& data, Warnings* warnings) {
+  if (data.num_evaluated_trained == 0) return;
+  warnings->push_back(absl::StrCat(
+      data.num_evaluated_trained, " of ",
+      Counted(data.num_evaluated, "evaluation document"),
+      data.num_evaluated_trained == 1 ? " is a training document"
+                                      : " are training documents",
+      " too, by their content: their loss says nothing about unseen text; "
+      "evaluation.share holds documents out of the training data"));
 }
 
 std::string TokenizerText(absl::string_view path) {
@@ -103,7 +147,10 @@ std::vector<std::string> JobWarnings(const JobSpec& spec,
                                      const DataFacts& data) {
   Warnings warnings;
   AddFewSamples(spec, data, &warnings);
+  AddUnread(data.unread, &warnings);
+  AddTooLong(spec, data, &warnings);
   AddFewEvaluated(spec, data, &warnings);
+  AddTrainedOn(data, &warnings);
   AddWeights(spec, data, &warnings);
   if (warnings.size() > kMaxWarnings) warnings.resize(kMaxWarnings);
   for (std::string& warning : warnings) {

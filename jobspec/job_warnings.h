@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::jobspec {
@@ -21,9 +22,14 @@ inline constexpr size_t kMaxWarningBytes = 400;
 
 // What the job's data turned out to be.
 struct DataFacts {
-  int64_t num_samples = 0;  // to train on
-  int64_t longest = 0;      // tokens
+  int64_t num_samples = 0;      // to train on
+  int64_t longest = 0;          // tokens
+  int64_t total_tokens = 0;     // of these samples
+  int64_t tokens_left_out = 0;  // of data::DatasetSummary, as those below
+  int64_t num_long_files = 0;
+  data::UnreadFiles unread = {};
   int64_t num_evaluated = 0;
+  int64_t num_evaluated_trained = 0;  // of them, those that are trained on
 };
 
 // Within the bounds above; the same on every rank that sees the same files.

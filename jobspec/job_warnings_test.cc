@@ -13,6 +13,7 @@
 namespace evenstep::jobspec {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -45,6 +46,37 @@ TEST(JobWarningsTest, FewerEvaluatedSamplesThanAskedForAreNamed) {
   EXPECT_THAT(JobWarnings(spec, {.num_samples = 99, .num_evaluated = 9}),
               ElementsAre("evaluation.samples is 50, and only 9 samples can be "
                           "evaluated"));
+}
+
+TEST(JobWarningsTest, DataOfWhichMostIsNotReadIsNamed) {
+  DataFacts data = {.num_samples = 99};
+  data.unread = {2, 5'000'000, 5'000'000, "data/train.parquet"};
+  EXPECT_THAT(JobWarnings(Spec(), data), IsEmpty());
+  data.unread.bytes_read = 812;
+  EXPECT_THAT(
+      JobWarnings(Spec(), data),
+      ElementsAre("most of the data is not read: 2 files of 5 MB, the largest "
+                  "data/train.parquet, beside 0.000812 MB that are read; "
+                  "`evenstep data inspect --list-bad` says why"));
+}
+
+TEST(JobWarningsTest, TokensThatAreMostlyTooLongAreNamedWithTheirShare) {
+  JobSpec spec = Spec();
+  spec.data.max_length = 4096;
+  spec.data.on_too_long = OnTooLong::kSkip;
+  DataFacts data = {
+      .num_samples = 99, .total_tokens = 100, .tokens_left_out = 100};
+  EXPECT_THAT(JobWarnings(spec, data), IsEmpty());
+  data.tokens_left_out = 900;
+  EXPECT_THAT(JobWarnings(spec, data),
+              ElementsAre("90% of the tokens (900 of 1000) are skipped, in "
+                          "samples longer than data.max_length; raise "
+                          "data.max_length (4096) or split the documents"));
+  data.num_long_files = 1;
+  spec.data.on_too_long = OnTooLong::kTruncate;
+  EXPECT_THAT(JobWarnings(spec, data),
+              ElementsAre(AllOf(HasSubstr("are cut off, from samples"),
+                                HasSubstr("(`split -C 4000 FILE part-`)"))));
 }
 
 TEST(JobWarningsTest, WhatGivenWeightsDoNotSayAloudIsSaid) {

@@ -25,7 +25,7 @@ absl::StatusOr<Json> ParseObject(absl::string_view text) {
         absl::StrCat("config.json beside it: ", config.status().message()));
   }
   if (config->is_object()) return config;
-  return absl::DataLossError("config.json beside it is no JSON object");
+  return absl::DataLossError("config.json beside it is not a JSON object");
 }
 
 // The value of a key, if it is there and not null.
@@ -38,7 +38,7 @@ absl::Status NoCount(const char* key, const Json* found) {
   return absl::FailedPreconditionError(
       found == nullptr ? absl::StrCat("config.json: ", key, " is missing")
                        : absl::StrCat("config.json: ", key,
-                                      " is no count: ", found->dump()));
+                                      " is not a count: ", found->dump()));
 }
 
 absl::Status ReadCount(const Json& config, const char* key, int* value) {
@@ -57,8 +57,8 @@ absl::Status ReadNumberIfThere(const Json& config, const char* key,
   const Json* const found = FindIn(config, key);
   if (found == nullptr) return absl::OkStatus();
   if (!found->is_number()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("config.json: ", key, " is no number: ", found->dump()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "config.json: ", key, " is not a number: ", found->dump()));
   }
   *value = found->get<double>();
   return absl::OkStatus();

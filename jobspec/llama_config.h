@@ -25,7 +25,7 @@ absl::StatusOr<std::string> ReadConfigBeside(const std::string& weights_file);
 // The model that it means, with Llama's defaults; ValidateModelSpec says
 // whether it can be one. DATA_LOSS: no JSON object, with the cause
 // (base/strict_json.h). FAILED_PRECONDITION: it is of no Llama, a size is
-// missing or no count, or a number is no number (with what is there).
+// missing or no count, or a number is not a number (with what is there).
 absl::StatusOr<ModelSpec> ParseLlamaConfig(absl::string_view text);
 
 // FAILED_PRECONDITION with both values: it is of no Llama, of one with parts

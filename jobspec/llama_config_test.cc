@@ -153,7 +153,7 @@ TEST(LlamaConfigTest, NestingThatWouldTakeTheStackIsRefused) {
   }
   EXPECT_THAT(
       ParseLlamaConfig(nested("num_hidden_layers", 3)).status().ToString(),
-      HasSubstr("num_hidden_layers is no count: [[[]]]"));
+      HasSubstr("num_hidden_layers is not a count: [[[]]]"));
 }
 
 TEST(LlamaConfigTest, NumbersThatNoDoubleHoldsAreCorrupt) {

@@ -55,9 +55,21 @@ uint64_t KeyOf(const data::Dataset& training, const data::Dataset& held_out) {
 std::vector<std::string> WarningsOf(const JobSpec& spec,
                                     const OpenedData& data) {
   const data::DatasetSummary& training = data.training->summary();
-  return JobWarnings(spec,
-                     {training.num_samples, training.longest,
-                      static_cast<int64_t>(data.evaluated.documents.size())});
+  const std::vector<int64_t>& evaluated = data.evaluated.documents;
+  DataFacts facts;
+  facts.num_samples = training.num_samples;
+  facts.longest = training.longest;
+  facts.total_tokens = training.total_tokens;
+  facts.tokens_left_out = training.tokens_left_out;
+  facts.num_long_files = training.num_long_files;
+  facts.unread = training.unread;
+  facts.num_evaluated = static_cast<int64_t>(evaluated.size());
+  // A share may hold out copies of what is trained on: they are the data's own.
+  if (!spec.evaluation.source.empty()) {
+    facts.num_evaluated_trained =
+        data::CountTrainedOn(*data.training, *data.held_out, evaluated);
+  }
+  return JobWarnings(spec, facts);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -12,7 +14,9 @@
 namespace evenstep::jobspec {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr char kLaw[] = "synthetic:lognormal(median=20, sigma=1);documents=500";
 
@@ -56,6 +60,33 @@ TEST(OpenDataTest, ASourceOfItsOwnIsUnderTheSameRulesAndInTheKey) {
   EXPECT_GT(data->held_out->summary().num_too_long, 0);
   EXPECT_LE(data->held_out->summary().longest, 60);
   EXPECT_NE(data->content_key, OpenData(Spec())->content_key);
+}
+
+// The same documents under other names, through a link and as a copy.
+TEST(OpenDataTest, EvaluationDocumentsThatAreTrainedOnAreCounted) {
+  TempFolder folder;
+  const std::filesystem::path root = folder.path();
+  std::filesystem::create_directories(root / "train");
+  std::filesystem::create_directories(root / "held");
+  for (const char* const name : {"a", "b", "c"}) {
+    std::ofstream(root / "train" / name) << "document " << name;
+    std::ofstream(root / "held" / name) << "unseen " << name;
+  }
+  JobSpec spec;
+  spec.data.source = "text:" + (root / "train").string();
+  spec.data.max_length = 60;
+  spec.batch_samples = 1;
+  spec.evaluation.source = "text:" + (root / "held").string();
+  ASSERT_TRUE(OpenData(spec).ok()) << OpenData(spec).status();
+  EXPECT_THAT(OpenData(spec)->warnings, IsEmpty());
+  std::filesystem::copy_file(root / "train/a", root / "held/copy");
+  EXPECT_THAT(OpenData(spec)->warnings,
+              ElementsAre(HasSubstr("1 of 4 evaluation documents is a training "
+                                    "document too")));
+  spec.evaluation.source = "text:" + (root / "train/*").string();
+  EXPECT_THAT(OpenData(spec)->warnings,
+              ElementsAre(HasSubstr("3 of 3 evaluation documents are training "
+                                    "documents too")));
 }
 
 TEST(OpenDataTest, TokensOutsideTheVocabularyAreRefused) {

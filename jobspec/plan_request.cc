@@ -159,6 +159,14 @@ absl::Status CheckJobFits(const JobSpec& spec) {
   absl::Status fits =
       planner::CheckFits(spec.data.max_length, std::move(request));
   if (!absl::IsFailedPrecondition(fits)) return fits;
+  if (spec.ranks == 1 && spec.memory.recompute == Recompute::kFixed &&
+      spec.memory.recompute_layers == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "data.max_length is ", spec.data.max_length, " and a rank holds ",
+        spec.memory.tokens_per_rank,
+        " tokens: raise memory.tokens_per_rank to ", spec.data.max_length,
+        ", add ranks, or lower data.max_length"));
+  }
   return absl::FailedPreconditionError(
       absl::StrCat(fits.message(),
                    " (keys data.max_length, ranks, memory.tokens_per_rank)"));

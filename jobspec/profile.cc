@@ -16,7 +16,7 @@
 #include "base/atomic_file.h"
 #include "base/fnv1a.h"
 #include "base/status_macros.h"
-#include "jobspec/fields.h"
+#include "jobspec/job_keys.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -60,21 +60,21 @@ std::string ModelKey(const ModelSpec& model) {
   spec.model.rope_theta = kRopeTheta;
   spec.model.norm_epsilon = kNormEpsilon;
   std::vector<std::string> parts;
-  for (const Field& field : JobFields(&spec)) {
-    absl::string_view key = field.key;
-    if (!absl::ConsumePrefix(&key, kModelPrefix)) continue;
-    const std::optional<std::string> value = field.format();
-    if (value.has_value()) parts.push_back(absl::StrCat(key, "=", *value));
+  for (const JobKey& key : JobKeys()) {
+    absl::string_view name = key.name;
+    if (!absl::ConsumePrefix(&name, kModelPrefix)) continue;
+    const std::optional<std::string> value = ShownText(key, spec);
+    if (value.has_value()) parts.push_back(absl::StrCat(name, "=", *value));
   }
   return absl::StrJoin(parts, " ");
 }
 
 std::string PrecisionKey(const JobSpec& spec) {
-  const absl::string_view precision = PrecisionName(spec.precision);
+  const absl::string_view precision = WordOf("precision", spec.precision);
   const OptimizerSharding sharding = spec.optimizer.sharding;
   if (sharding == OptimizerSharding::kNone) return std::string(precision);
   return absl::StrCat(precision, ", optimizer ",
-                      OptimizerShardingName(sharding));
+                      WordOf("optimizer.sharding", sharding));
 }
 
 std::string FormatProfileKey(const ProfileKey& key) {

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "data/length_list.h"
-#include "jobspec/cost_file.h"
 #include "jobspec/fields.h"
 #include "jobspec/profile.h"
+#include "planner/costs/cost_file.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -82,7 +82,8 @@ class ProfileReader {
       return ReadFields(entry.value, KeyFields(profile));
     }
     if (entry.key == "costs") {
-      EVENSTEP_ASSIGN_OR_RETURN(profile->costs, ReadCosts(entry.value, name_));
+      EVENSTEP_ASSIGN_OR_RETURN(profile->costs,
+                                planner::ReadJobCosts(entry.value, name_));
       return absl::OkStatus();
     }
     if (entry.key == "points") return ReadPoints(entry.value, profile);
@@ -151,8 +152,8 @@ class ProfileReader {
       if (!draws.ok()) return At(where, draws.status());
       const data::LengthDraw& draw = draws->front();
       if (draws->size() != 1 || draw.frames == 0) {
-        return At(where, absl::InvalidArgumentError(
-                             absl::StrCat("'", item.scalar, "' is no clip")));
+        return At(where, absl::InvalidArgumentError(absl::StrCat(
+                             "'", item.scalar, "' is not a clip")));
       }
       point->shapes.push_back({draw.frames, draw.height, draw.width});
       point->lengths.push_back(draw.length);
@@ -196,7 +197,7 @@ std::string FormatProfile(const Profile& profile) {
     absl::StrAppend(&out, "  ", field.key, ": ", YamlScalar(*field.format()),
                     "\n");
   }
-  absl::StrAppend(&out, "costs:\n", FormatCosts(profile.costs, "  "),
+  absl::StrAppend(&out, "costs:\n", planner::FormatTime(profile.costs, "  "),
                   "points:\n");
   for (const ProfilePoint& point : profile.points) {
     absl::StrAppend(&out, FormatPoint(point));

@@ -88,7 +88,7 @@ TEST(ProfileTest, PointsOfVideoKeepTheirClipsAndBytes) {
   std::string bad = text;
   bad.replace(bad.find("8x4x4"), 5, "12");
   EXPECT_THAT(std::string(ParseProfile(bad, "p").status().message()),
-              HasSubstr("'12' is no clip"));
+              HasSubstr("'12' is not a clip"));
 }
 
 TEST(ProfileTest, ErrorsNameTheLine) {

@@ -5,16 +5,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/parse_value.h"
 #include "base/status_macros.h"
 #include "data/weights_file.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/llama_config.h"
 #include "jobspec/weights_fit.h"
 
 namespace evenstep::jobspec {
 namespace {
 
-constexpr char kModelPrefix[] = "evenstep.model.";
 constexpr char kNameKey[] = "evenstep.model.name";
 constexpr char kKindKey[] = "evenstep.model.kind";
 
@@ -30,35 +29,29 @@ absl::StatusOr<int> NumberIn(const data::SafetensorsHeader& file,
       "the metadata have no ", key, ": the weights are of no video model"));
 }
 
+absl::string_view KindName(ModelKind kind) {
+  return WordOf("model.kind", kind);
+}
+
 // Those of text do not say it.
 absl::string_view KindOf(const data::SafetensorsMetadata& metadata) {
   const auto found = metadata.find(kKindKey);
-  return found == metadata.end() ? ModelKindName(ModelKind::kText)
+  return found == metadata.end() ? KindName(ModelKind::kText)
                                  : absl::string_view(found->second);
 }
 
 // What a job's file says of itself.
 absl::StatusOr<ModelSpec> SpecOf(const data::SafetensorsMetadata& metadata) {
-  ModelSpec spec;
-  const auto value = [&](const char* key, auto* target) -> absl::Status {
-    const auto found = metadata.find(absl::StrCat(kModelPrefix, key));
-    if (found == metadata.end()) return absl::OkStatus();  // of an older job
-    return ParseValue(found->second, target);
-  };
-  EVENSTEP_RETURN_IF_ERROR(value("layers", &spec.layers));
-  EVENSTEP_RETURN_IF_ERROR(value("width", &spec.width));
-  EVENSTEP_RETURN_IF_ERROR(value("heads", &spec.heads));
-  EVENSTEP_RETURN_IF_ERROR(value("kv_heads", &spec.kv_heads));
-  EVENSTEP_RETURN_IF_ERROR(value("vocab", &spec.vocab));
-  EVENSTEP_RETURN_IF_ERROR(value("mlp_width", &spec.mlp_width));
-  EVENSTEP_RETURN_IF_ERROR(value("rope_theta", &spec.rope_theta));
-  EVENSTEP_RETURN_IF_ERROR(value("norm_epsilon", &spec.norm_epsilon));
-  const auto name = metadata.find(kNameKey);
-  if (name != metadata.end()) spec.name = name->second;
-  const auto attention = metadata.find("evenstep.model.attention");
-  if (attention == metadata.end()) return spec;
-  EVENSTEP_RETURN_IF_ERROR(ParseAttention(attention->second, &spec.attention));
-  return spec;
+  JobSpec spec;
+  for (const absl::string_view name :
+       {"model.layers", "model.width", "model.heads", "model.kv_heads",
+        "model.vocab", "model.mlp_width", "model.rope_theta",
+        "model.norm_epsilon", "model.name", "model.attention"}) {
+    const auto found = metadata.find(absl::StrCat("evenstep.", name));
+    if (found == metadata.end()) continue;  // of an older job
+    EVENSTEP_RETURN_IF_ERROR(SetKey(*FindJobKey(name), found->second, &spec));
+  }
+  return spec.model;
 }
 
 // What a job says of its model in words; others say nothing.
@@ -75,12 +68,13 @@ absl::Status CheckWords(const data::SafetensorsMetadata& metadata,
   EVENSTEP_RETURN_IF_ERROR(
       word(kNameKey, kNone,
            model.name.empty() ? kNone : absl::string_view(model.name)));
-  if (KindOf(metadata) != ModelKindName(model.kind)) {
-    return ModelDiffers(kKindKey, KindOf(metadata), ModelKindName(model.kind));
+  if (KindOf(metadata) != KindName(model.kind)) {
+    return ModelDiffers(kKindKey, KindOf(metadata), KindName(model.kind));
   }
   if (model.is_video() || !model.name.empty()) return absl::OkStatus();
-  return word("evenstep.model.attention", AttentionName(model.attention),
-              AttentionName(model.attention));
+  const absl::string_view attention =
+      WordOf("model.attention", model.attention);
+  return word("evenstep.model.attention", attention, attention);
 }
 
 absl::Status CheckMetadata(const data::SafetensorsMetadata& metadata,
@@ -143,13 +137,13 @@ absl::StatusOr<bool> IsVideoModel(const std::string& path) {
                             data::SafetensorsFileOf(path));
   EVENSTEP_ASSIGN_OR_RETURN(const data::SafetensorsHeader header,
                             data::ReadSafetensorsHeader(file));
-  return KindOf(header.metadata) == ModelKindName(ModelKind::kVideo);
+  return KindOf(header.metadata) == KindName(ModelKind::kVideo);
 }
 
 absl::StatusOr<ModelSpec> TextModelOfWeights(
     const std::string& file, const data::SafetensorsHeader& header) {
   const absl::string_view kind = KindOf(header.metadata);
-  if (kind != ModelKindName(ModelKind::kText)) {
+  if (kind != KindName(ModelKind::kText)) {
     return absl::FailedPreconditionError(absl::StrCat(
         kKindKey, " is ", kind, ": the weights are of no text model"));
   }

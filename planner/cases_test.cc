@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/costs/cost_model.h"
+#include "planner/costs/degrees.h"
 #include "planner/costs/fits.h"
 #include "planner/costs/sample_size.h"
 #include "planner/evaluate.h"

@@ -25,7 +25,7 @@ class CostsByMode {
                ? asked_
                : placement.recompute_layers;
   }
-  // A number that is no mode costs as asked; the checker refuses it.
+  // A number that is not a mode costs as asked; the checker refuses it.
   const CostModel& For(const Placement& placement) const {
     const LayerCounts layers = LayersOf(placement);
     const CostModel* found = &costs_[0];

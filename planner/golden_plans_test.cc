@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "planner/costs/degrees.h"
 #include "planner/planner.h"
 #include "planner/policies/reference_rules.h"
 #include "planner/testing/random_request.h"

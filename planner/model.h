@@ -25,7 +25,9 @@ struct LayerCounts {
   std::array<int, kMaxLayerKinds> of_kind{};
 
   LayerCounts() = default;
-  // A text model's counts are one number, and read as one.
+  // A text model's counts are one number, and convert from one. For a video
+  // model give both: one number means that many spatial layers and no temporal
+  // ones.
   LayerCounts(int first, int second = 0)  // NOLINT(google-explicit-constructor)
       : of_kind{first, second} {}
 
@@ -86,6 +88,9 @@ struct LayerTime {
   friend bool operator==(const LayerTime&, const LayerTime&) = default;
 };
 
+// By kind of layer, as ModelShape::layers counts them.
+using LayerTimes = std::array<LayerTime, kMaxLayerKinds>;
+
 // Seconds-of-work model of one micro-batch with S padded tokens on degree d;
 // the share r_k of the layers of kind k is recomputed, and the share r of all
 // layers:
@@ -100,6 +105,12 @@ struct LayerTime {
 // calls a layer and pass: 4 of ulysses and 2 of kv_gather, or 1 of switch;
 // beta(d) is the time per token and whole model of the all-to-alls of one
 // forward and backward, gamma(d) the same of the gathers of K and V.
+// What takes a new cost: a field here, a line in costs/cost_fields.h, its
+// arithmetic in costs/cost_model.h and costs/cost_terms.h, and once more,
+// written independently, in proof/checker_formulas.cc.
+//
+// A request whose costs are all 0 is refused: it was left out, and every plan
+// would be as good as the next.
 struct TimeModel {
   int64_t micro_batch_fixed_ns = 0;    // c0
   double linear_ns_per_token = 0;      // a1, text
@@ -128,6 +139,28 @@ struct TimeModel {
   std::vector<CollectiveCost> collective_across = {};
   std::vector<CollectiveCost> gather_across = {};
   int64_t collective_latency_across_ns = 0;
+
+  // Whether the costs are of a video model.
+  bool is_video() const {
+    return spatial != LayerTime() || temporal != LayerTime();
+  }
+  // The costs of the layers of a text or of a video model.
+  LayerTimes layers(bool video) const {
+    if (video) return {spatial, temporal};
+    return {LayerTime{linear_ns_per_token, quadratic_ns_per_token2,
+                      attention_ns_per_token, sharded_attention_ns_per_token}};
+  }
+  void set_layers(bool video, const LayerTimes& times) {
+    if (video) {
+      spatial = times[0];
+      temporal = times[1];
+      return;
+    }
+    linear_ns_per_token = times[0].linear_ns_per_token;
+    quadratic_ns_per_token2 = times[0].quadratic_ns_per_token2;
+    attention_ns_per_token = times[0].attention_ns_per_token;
+    sharded_attention_ns_per_token = times[0].sharded_attention_ns_per_token;
+  }
 
   friend bool operator==(const TimeModel&, const TimeModel&) = default;
 };

@@ -16,7 +16,8 @@ namespace evenstep::planner {
 struct MicroBatch {
   int first_rank = 0;  // block [first_rank, first_rank + degree)
   int degree = 1;
-  // Indices into PlanRequest::samples, in the order they are packed.
+  // Indices into PlanRequest::samples, not sample ids, in the order they are
+  // packed.
   std::vector<int> samples;
   // Under per_round: every rank waits for the slowest micro-batch of a round
   // before the next. Never descends in the global order. 0 under per_step.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "planner/costs/cost_limits.h"
 #include "planner/costs/cost_model.h"
 #include "planner/costs/degrees.h"
 #include "planner/costs/fits.h"
@@ -56,6 +57,9 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
 
 absl::Status CheckFits(int64_t max_length, PlanRequest request) {
   request.samples = {{0, max_length, max_length}};
+  if (IsFree(request.time, request.model)) {  // what fits does not depend on it
+    request.time.micro_batch_fixed_ns = 1;
+  }
   EVENSTEP_RETURN_IF_ERROR(ValidateRequest(request));
   return CheckLongestFits(request);
 }

@@ -9,8 +9,13 @@
 //   PlanRequest request = ...;               // request.h: what is asked
 //   absl::StatusOr<Plan> plan = MakePlan(request);  // plan.h: what is answered
 //   absl::Status verdict = CheckPlan(request, *plan);
+//   for (const MicroBatch& micro_batch : plan->micro_batches) {
+//     for (int index : micro_batch.samples) Use(request.samples[index].id);
+//   }
 //
-// README.md of this folder names the files and their order.
+// This header is the whole interface, so it brings request.h, plan.h and
+// proof/checker.h (CheckPlan) along. README.md of this folder names the files
+// and their order.
 
 #include <string>
 #include <vector>
@@ -18,7 +23,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "planner/costs/degrees.h"
 #include "planner/plan.h"
 #include "planner/proof/checker.h"
 #include "planner/request.h"
@@ -31,8 +35,8 @@ namespace evenstep::planner {
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request);
 
 // Whether a sample of `max_length` tokens can run at all, from facts known at
-// submit time: all of `request` but its samples. FAILED_PRECONDITION with the
-// numbers when not.
+// submit time: all of `request` but its samples; its time may be all zero.
+// FAILED_PRECONDITION with the numbers when not.
 absl::Status CheckFits(int64_t max_length, PlanRequest request);
 
 absl::string_view PolicyName(Policy policy);

@@ -33,7 +33,11 @@ struct Sample {
 
 // Facts of the whole run that are the same for every step.
 struct RunFacts {
-  int64_t max_length = 0;  // longest length that any step may contain
+  // Longest length that any step may contain; a longer sample is refused.
+  // Policies that keep one degree for a run size it by this. 0: not known, and
+  // the longest sample of the step counts instead, so that the degree may
+  // differ from step to step.
+  int64_t max_length = 0;
   // Upper bounds of the length buckets, ascending, for `bucket` and `dcp-*`;
   // above the last one, and if empty: powers of two.
   std::vector<int64_t> bucket_bounds;

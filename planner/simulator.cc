@@ -333,23 +333,19 @@ absl::StatusOr<TimeModel> MisjudgedCosts(const TimeModel& time,
   }
   // Attention is a part of the linear cost and stays one: the rest of it is
   // scaled by the first factor, attention by its own.
-  auto misjudge = [&](double* linear, double* quadratic, double* attention,
-                      double* sharded_attention) {
-    const double rest = (*linear - *attention) * factor();
-    *quadratic *= factor();
-    *attention *= factor();
-    *sharded_attention *= factor();
-    *linear = rest + *attention;
+  auto misjudge = [&](LayerTime layers) {
+    const double rest =
+        (layers.linear_ns_per_token - layers.attention_ns_per_token) * factor();
+    layers.quadratic_ns_per_token2 *= factor();
+    layers.attention_ns_per_token *= factor();
+    layers.sharded_attention_ns_per_token *= factor();
+    layers.linear_ns_per_token = rest + layers.attention_ns_per_token;
+    return layers;
   };
-  misjudge(&wrong.linear_ns_per_token, &wrong.quadratic_ns_per_token2,
-           &wrong.attention_ns_per_token,
-           &wrong.sharded_attention_ns_per_token);
+  wrong.set_layers(/*video=*/false, {misjudge(wrong.layers(false)[0])});
   wrong.head_ns_per_token *= factor();
-  for (LayerTime* layers : {&wrong.spatial, &wrong.temporal}) {
-    misjudge(&layers->linear_ns_per_token, &layers->quadratic_ns_per_token2,
-             &layers->attention_ns_per_token,
-             &layers->sharded_attention_ns_per_token);
-  }
+  wrong.spatial = misjudge(wrong.spatial);
+  wrong.temporal = misjudge(wrong.temporal);
   for (auto* entries : {&wrong.collective, &wrong.gather,
                         &wrong.collective_across, &wrong.gather_across}) {
     for (auto& entry : *entries) entry.ns_per_token *= factor();

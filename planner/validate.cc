@@ -132,7 +132,7 @@ absl::Status ValidateSpModes(const ModelShape& model) {
     if (known) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("model.sp_modes has an entry ", static_cast<int>(mode),
-                     ", which is no mode of a ",
+                     ", which is not a mode of a ",
                      model.is_video() ? "video" : "text", " model"));
   }
   return InRange("model.max_switch_degree", model.max_switch_degree, 0,
@@ -232,6 +232,15 @@ absl::Status ValidateCostCells(const PlanRequest& request) {
       kMaxCostCells));
 }
 
+// Without costs all plans take the same time, so that none is better.
+absl::Status ValidateSomeCost(const PlanRequest& request) {
+  if (!IsFree(request.time, request.model)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "time: every cost of a ", request.model.is_video() ? "video" : "text",
+      " model is 0, so no plan is better than another; give its costs, "
+      "NominalCosts(model) where none are measured"));
+}
+
 using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;
 
 absl::Status ValidateBytes(const MemoryModel& memory, int kv_heads) {
@@ -263,11 +272,6 @@ absl::Status ValidateBytes(const MemoryModel& memory, int kv_heads) {
   return InRange<int64_t>("memory.kv_head_bytes_per_token",
                           memory.kv_head_bytes_per_token, 0,
                           kMaxKvHeadBytesPerToken);
-}
-
-LayerTime TextTime(const TimeModel& time) {
-  return {time.linear_ns_per_token, time.quadratic_ns_per_token2,
-          time.attention_ns_per_token, time.sharded_attention_ns_per_token};
 }
 
 long double Dearest(const CollectiveCosts& inside,
@@ -331,11 +335,9 @@ absl::Status ValidateMemory(const PlanRequest& request) {
 // answer is compared with a limit that has room to spare.
 absl::Status ValidateTotalTime(const PlanRequest& request) {
   const TimeModel& time = request.time;
-  const bool is_video = request.model.is_video();
   const long double num_ranks = request.cluster.num_ranks();
   const MostWork most = MostWorkOf(request);
-  const LayerTime kinds[] = {is_video ? time.spatial : TextTime(time),
-                             is_video ? time.temporal : LayerTime()};
+  const LayerTimes kinds = time.layers(request.model.is_video());
   // Divided by the degree: paid once by all ranks together. Not divided: paid
   // by each.
   long double shared_ns_per_token =
@@ -385,6 +387,7 @@ absl::Status ValidateRequest(const PlanRequest& request) {
   EVENSTEP_RETURN_IF_ERROR(ValidateModel(request.model));
   EVENSTEP_RETURN_IF_ERROR(ValidateRecomputes(request.model, request.options));
   EVENSTEP_RETURN_IF_ERROR(ValidateTime(request.time));
+  EVENSTEP_RETURN_IF_ERROR(ValidateSomeCost(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateMemory(request));
   EVENSTEP_RETURN_IF_ERROR(ValidateOptions(request.options, request.cluster));
   EVENSTEP_RETURN_IF_ERROR(ValidateTotalTime(request));

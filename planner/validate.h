@@ -1,14 +1,14 @@
 #ifndef EVENSTEP_PLANNER_VALIDATE_H_
 #define EVENSTEP_PLANNER_VALIDATE_H_
 
-// What a legal PlanRequest is: every number within its limit (limits.h), and no
-// sum beyond 63 bits. MakePlan and CheckPlan call ValidateRequest first; all
-// other code of this room may rely on it having passed. Stateless.
+// What a legal PlanRequest is: every number within its limit (limits.h), some
+// cost above 0, and no sum beyond 63 bits. MakePlan and CheckPlan call
+// ValidateRequest first; all other code of this room may rely on it having
+// passed. Stateless.
 
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/limits.h"
 #include "planner/request.h"
 
 namespace evenstep::planner {

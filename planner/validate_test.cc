@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/limits.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 
@@ -99,6 +100,24 @@ TEST(ValidateTest, SpeedsThatAreNoSpeedsAreRefused) {
   }
 }
 
+TEST(ValidateTest, ATimeModelThatWasLeftOutIsRefused) {
+  PlanRequest request = Good();
+  request.time = {};
+  ExpectRefused(request, "time: every cost of a text model is 0");
+  request.time.step_fixed_ns = 5;  // the same for every plan
+  ExpectRefused(request, "time: every cost of a text model is 0");
+  request.time.spatial.linear_ns_per_token = 5;
+  ExpectRefused(request, "time: every cost of a text model is 0");
+  request.time.collective = {{2, 1e-3}};
+  EXPECT_TRUE(ValidateRequest(request).ok());
+  request = testing::AsVideo(Good(), 3);
+  request.time = Good().time;
+  ExpectRefused(request, "time: every cost of a video model is 0");
+  request = Good();
+  request.time = {};
+  EXPECT_TRUE(CheckFits(30, request).ok());
+}
+
 TEST(ValidateTest, CostsThatAreNoCostsAreRefused) {
   const std::vector<double> bad_costs = {
       -1, 1e300, std::nan(""), std::numeric_limits<double>::infinity()};
@@ -111,7 +130,7 @@ TEST(ValidateTest, CostsThatAreNoCostsAreRefused) {
     ExpectRefused(request, "time.quadratic_ns_per_token2");
     request = Good();
     request.time.collective = {{2, bad}};
-    ExpectRefused(request, "time.collective of degree 2");
+    ExpectRefused(request, "time.collective: at degree 2");
   }
 }
 
@@ -128,10 +147,10 @@ TEST(ValidateTest, CostsOfKindsHeadsAndGathersThatAreNoCostsAreRefused) {
     ExpectRefused(request, "time.sharded_attention_ns_per_token");
     request = Good();
     request.time.temporal.quadratic_ns_per_token2 = bad;
-    ExpectRefused(request, "time.temporal.quadratic_ns_per_token2");
+    ExpectRefused(request, "time.temporal_quadratic_ns_per_token2");
     request = Good();
     request.time.gather_across = {{2, bad}};
-    ExpectRefused(request, "time.gather_across of degree 2");
+    ExpectRefused(request, "time.gather_across: at degree 2");
   }
 }
 
@@ -153,13 +172,13 @@ TEST(ValidateTest, ShapesThatAreNotTheLengthAreRefusedWithTheNumbers) {
 TEST(ValidateTest, ModesOfAnotherKindOfModelAreRefused) {
   PlanRequest request = Good();
   request.model.sp_modes = {SpMode::kSwitch};
-  ExpectRefused(request, "no mode of a text model");
+  ExpectRefused(request, "not a mode of a text model");
   request.model.sp_modes = {static_cast<SpMode>(9)};
   ExpectRefused(request, "has an entry 9");
   request.model.sp_modes = {SpMode::kKvGather};
   request.model.spatial_layers = 1;
   request.samples = {{7, 60, 60, 10, 2, 3}};
-  ExpectRefused(request, "no mode of a video model");
+  ExpectRefused(request, "not a mode of a video model");
 }
 
 // A million samples are valid (fresh_batches_test plans them); at sixteen
@@ -198,7 +217,7 @@ TEST(ValidateTest, FixedCostsOutOfRangeAreRefused) {
 TEST(ValidateTest, CollectiveCostsOutOfOrderAreRefused) {
   PlanRequest request = Good();
   request.time.collective = {{4, 1}, {2, 1}};
-  ExpectRefused(request, "lists degree 2 after 4");
+  ExpectRefused(request, "time.collective: degree 2 after 4");
 }
 
 TEST(ValidateTest, ModelsThatAreNoModelsAreRefused) {

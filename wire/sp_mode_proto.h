@@ -2,7 +2,7 @@
 #define EVENSTEP_WIRE_SP_MODE_PROTO_H_
 
 // Modes of sequence parallelism to and from the wire: the wire counts from 1,
-// so that a mode that was not said is no mode. Used by plans and job specs.
+// so that a mode that was not said is not a mode. Used by plans and job specs.
 
 #include <optional>
 

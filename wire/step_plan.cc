@@ -88,7 +88,7 @@ absl::Status CheckMicroBatch(const v1::MicroBatch& proto, int world) {
       proto.first_rank() > world - proto.degree()) {
     return absl::InvalidArgumentError(
         absl::StrCat("block of ", proto.degree(), " ranks from rank ",
-                     proto.first_rank(), " does not lie in ", world, " ranks"));
+                     proto.first_rank(), " exceeds ", world, " ranks"));
   }
   const bool is_video = proto.shapes_size() > 0;
   if (proto.sample_ids_size() != proto.lengths_size() ||

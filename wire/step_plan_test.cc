@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "jobspec/rules/rule_parts.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
-#include "planner/validate.h"
 
 namespace evenstep::wire {
 namespace {
@@ -200,7 +200,7 @@ TEST(StepPlanTest, PlansThatCannotRunAreRefusedWithTheReason) {
        },
        "0 sample ids, 0 lengths and 0 shapes"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_first_rank(3); },
-       "2 ranks from rank 3 does not lie in 4"},
+       "2 ranks from rank 3 exceeds 4"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_first_rank(-1); },
        "from rank -1"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_degree(0); },
@@ -208,7 +208,7 @@ TEST(StepPlanTest, PlansThatCannotRunAreRefusedWithTheReason) {
       {[](v1::StepPlan& p) {
          p.mutable_micro_batches(1)->set_degree(2147483647);
        },
-       "does not lie in 4"},
+       "exceeds 4"},
       {[](v1::StepPlan& p) { p.mutable_micro_batches(1)->set_lengths(1, 0); },
        "micro-batch 1: sample 44 has length 0"},
       {[](v1::StepPlan& p) {
@@ -351,8 +351,10 @@ TEST(StepPlanTest, NoPlanIsLargerThanTheBoundAtSubmit) {
     }
     for (int rank = 0; rank < spec.ranks; ++rank) plan.add_rank_speed(1);
     for (int degree = 1; degree <= planner::kMaxContiguousRanks; ++degree) {
-      for (auto* costs : {plan.mutable_costs()->mutable_collective(),
-                          plan.mutable_costs()->mutable_gather()}) {
+      v1::CostModel& all = *plan.mutable_costs();
+      for (auto* costs :
+           {all.mutable_collective(), all.mutable_gather(),
+            all.mutable_collective_across(), all.mutable_gather_across()}) {
         v1::CollectiveCost& cost = *costs->Add();
         cost.set_degree(degree);
         cost.set_ns_per_token(1.5);

@@ -79,7 +79,7 @@ inline Job FullJob() {
   job.policy = "even";
   job.ranks = 2;
   job.num_steps = 100;
-  job.job_file = "name: books\nsteps: 100\noptimizer:\n  lr: 0.003\n";
+  job.job_yaml = "name: books\nsteps: 100\noptimizer:\n  lr: 0.003\n";
   job.state = JobState::kRunning;
   job.submitted = absl::FromUnixSeconds(1700000000);
   job.started = absl::FromUnixSeconds(1700000010);

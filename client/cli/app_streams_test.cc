@@ -66,7 +66,7 @@ TEST_F(AppTest, LogsDoNotCommandTheTerminal) {
 
 TEST_F(AppTest, AJobFileDoesNotCommandTheTerminal) {
   client::Job job = FullJob();
-  job.job_file = "name: a  # \x1b]0;title\x07\n";
+  job.job_yaml = "name: a  # \x1b]0;title\x07\n";
   fake_.PutJob(job);
   EXPECT_EQ(Run({"describe", "books-1", "-o", "wide"}), 0);
   EXPECT_THAT(out(), HasSubstr("Job file:\nname: a  # \\x1b]0;title\\x07\n"));

@@ -70,7 +70,7 @@ TEST_F(AppTest, SubmitSetsKeysAndTheName) {
   const Job job = *fake_.Get("first");
   EXPECT_EQ(job.num_steps, 9);
   EXPECT_EQ(job.name, "other");
-  EXPECT_THAT(job.job_file, HasSubstr("samples: 3"));
+  EXPECT_THAT(job.job_yaml, HasSubstr("samples: 3"));
 }
 
 TEST_F(AppTest, APresetNeedsNoFile) {
@@ -98,7 +98,7 @@ TEST_F(AppTest, CtrlCDetachesAndSaysSo) {
       [this](FakeClient&, const Job&) { interrupt_.request_stop(); });
   EXPECT_EQ(Run({"submit", job_file_, "--id", "first"}), 130);
   EXPECT_EQ(out(), "first\n");
-  EXPECT_THAT(err(), HasSubstr("Detached: job first goes on"));
+  EXPECT_THAT(err(), HasSubstr("Detached: job first keeps running"));
   EXPECT_EQ(fake_.Get("first")->state, JobState::kQueued);
 }
 
@@ -214,7 +214,7 @@ TEST_F(AppTest, APresetWithoutDataIsAUsageError) {
 
 TEST_F(AppTest, ACancelNamesTheTimeOutOfItsStop) {
   Job job = FullJob();
-  job.job_file = std::string(kJobFile) + "timeouts: {stop: 7s}\n";
+  job.job_yaml = std::string(kJobFile) + "timeouts: {stop: 7s}\n";
   fake_.PutJob(job);
   fake_.CancelTo(JobState::kStopping);
   EXPECT_EQ(Run({"cancel", "books-1"}), 0);

@@ -300,7 +300,7 @@ TEST(FormatDataTest, WhatIsLeftOutOfEitherSourceIsCounted) {
   data.num_own_files = 1;
   data.num_json_files = 3;
   EXPECT_THAT(FormatData(data),
-              HasSubstr("bad; no data: 2 hidden entries, 1 entry of an "
+              HasSubstr("bad; left out: 2 hidden entries, 1 entry of an "
                         "earlier run, 3 JSON files without records; 5 more "
                         "for evaluation"));
   data.num_hidden_files = data.num_own_files = data.num_json_files = 0;

@@ -32,9 +32,10 @@ client::StreamOptions UntilInterrupted(Environment& environment) {
 ExitCode EndOfStream(Environment& environment, Output& output,
                      const std::string& job_id, const absl::Status& status) {
   if (!environment.interrupted.stop_requested()) return output.Fail(status);
-  output.Message(absl::StrCat(
-      "Detached: job ", job_id, " goes on. See it with `evenstep logs -f ",
-      job_id, "`, stop it with `evenstep cancel ", job_id, "`."));
+  output.Message(
+      absl::StrCat("Detached: job ", job_id,
+                   " keeps running. Follow it with `evenstep logs -f ", job_id,
+                   "`, stop it with `evenstep cancel ", job_id, "`."));
   return kExitInterrupted;
 }
 
@@ -44,7 +45,7 @@ ExitCode ShowOutcome(Output& output, const Job& job) {
   if (job.data) output.Message(FormatDataAndWarnings(*job.data));
   const std::string weights = FormatWeights(job);
   if (!weights.empty()) output.Message(absl::StrCat("Weights: ", weights));
-  return ExitCodeOf(job.state);
+  return ExitCodeOf(job);
 }
 
 ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
@@ -54,7 +55,10 @@ ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
   options.stream = UntilInterrupted(environment);
   ProgressPrinter printer(environment, global, job.num_steps);
   options.on_item = [&, told = false](const client::WatchItem& item) mutable {
-    if (item.step == nullptr || std::exchange(told, true)) return;
+    if (!std::holds_alternative<client::StepSummary>(item) ||
+        std::exchange(told, true)) {
+      return;
+    }
     const absl::StatusOr<Job> now = client.Get(job.id);
     if (!now.ok() || !now->data || now->data->warnings.empty()) return;
     printer.Say(FormatDataAndWarnings(*now->data));
@@ -70,7 +74,7 @@ ExitCode FollowToEnd(Environment& environment, const GlobalOptions& global,
 std::string StopsSoon(const Job& job) {
   std::string text =
       absl::StrCat("Job ", job.id, " stops after the step that runs now");
-  const auto spec = jobspec::ParseJobFile(job.job_file, {});
+  const auto spec = jobspec::ParseJobFile(job.job_yaml, {});
   if (!spec.ok()) return text + ".";
   return absl::StrCat(text, "; if it has not stopped after ",
                       absl::FormatDuration(spec->timeouts.stop),
@@ -275,8 +279,9 @@ ExitCode Logs(Environment& environment, const GlobalOptions& global,
     output.Message(absl::StrCat("evenstep: ", dropped,
                                 " older lines are no longer stored"));
   };
+  client::LogCursor from_start;
   const absl::Status status = client->Logs(
-      command.job_id, options, UntilInterrupted(environment),
+      command.job_id, &from_start, options, UntilInterrupted(environment),
       [&](const client::LogLine& line) {
         if (command.rank != kAllRanks && line.rank != command.rank) {
           return client::Follow::kContinue;

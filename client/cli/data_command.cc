@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "client/cli/job_source.h"
+#include "client/cli/output_file.h"
 #include "client/cli/show/data_report.h"
 #include "client/cli/show/index_progress.h"
 #include "client/cli/show/printable_text.h"
@@ -29,7 +31,7 @@
 #include "jobspec/job_spec.h"
 #include "jobspec/job_warnings.h"
 #include "jobspec/open_data.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 #include "wire/data_summary_proto.h"
 
 namespace evenstep::cli {
@@ -53,7 +55,7 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const std::string& file) {
   options.name = job.file_name;
   options.base_dir = job.base_dir;
   options.costs = jobspec::CostsWanted::kLeaveOut;
-  return jobspec::ParseJobFile(job.job_file, options);
+  return jobspec::ParseJobFile(job.job_yaml, options);
 }
 
 absl::Status CheckPatch(const InspectDataCommand& command,
@@ -68,9 +70,10 @@ absl::Status CheckPatch(const InspectDataCommand& command,
 absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
   Inspected inspected;
   jobspec::JobSpec spec;  // with a job's defaults
-  const bool is_job = data::FindSourceKind(command.what) == nullptr;
+  const std::string source = data::TextIfPath(command.what);
+  const bool is_job = data::FindSourceKind(source) == nullptr;
   if (!is_job) {
-    spec.data.source = command.what;
+    spec.data.source = source;
     spec.data.max_length = 0;
   } else {
     std::error_code error;
@@ -78,7 +81,7 @@ absl::StatusOr<Inspected> WhatToInspect(const InspectDataCommand& command) {
       const absl::Status none = data::ExplainNoKind(command.what);
       if (data::LooksLikeSource(command.what)) return none;
       return absl::InvalidArgumentError(
-          absl::StrCat("there is no such job file, and ", none.message()));
+          absl::StrCat("no such job file, and ", none.message()));
     }
     EVENSTEP_ASSIGN_OR_RETURN(spec, ReadSpec(command.what));
   }
@@ -111,10 +114,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenAll(Environment& environment,
   return absl::InvalidArgumentError(opened.status().message());
 }
 
-// Those that are shown.
-std::vector<std::string> NamesOfBad(const Dataset& dataset,
-                                    const InspectDataCommand& command) {
-  absl::Span<const std::string> notes = dataset.BadSamples();
+// Those of `notes` that are shown.
+std::vector<std::string> Shown(absl::Span<const std::string> notes,
+                               const InspectDataCommand& command) {
   if (!command.list_bad) notes = notes.subspan(0, data::kMostNamedSamples);
   return {notes.begin(), notes.end()};
 }
@@ -139,21 +141,25 @@ absl::StatusOr<HeldOutReport> MakeHeldOutReport(const jobspec::JobSpec& job,
   return report;
 }
 
-// As the ranks of the job would warn.
-std::vector<std::string> WarningsOf(const jobspec::JobSpec& job,
+// As the ranks of the job warn; of a source, what needs no job.
+std::vector<std::string> WarningsOf(const Inspected& inspected,
+                                    const Dataset& dataset,
                                     const DataReport& report) {
+  if (report.held_out && report.held_out->refused.empty()) {
+    return report.held_out->job.warnings;
+  }
   jobspec::DataFacts facts;
+  facts.unread = dataset.summary().unread;
+  facts.total_tokens = report.num_tokens - report.tokens_cut;
+  facts.tokens_left_out = report.tokens_cut;
+  if (!inspected.job) return jobspec::JobWarnings(jobspec::JobSpec(), facts);
+  const jobspec::JobSpec& job = *inspected.job;
   facts.num_samples = report.num_samples;
   if (job.data.on_too_long == data::OnTooLong::kSkip) {
     facts.num_samples -= report.num_too_long;
   }
   facts.longest = std::min(report.longest, job.data.max_length);
   facts.num_evaluated = job.evaluation.samples;
-  if (!report.held_out || !report.held_out->refused.empty()) {
-    return jobspec::JobWarnings(job, facts);
-  }
-  facts.num_samples = report.held_out->job.num_samples;
-  facts.num_evaluated = report.held_out->job.evaluation_samples;
   return jobspec::JobWarnings(job, facts);
 }
 
@@ -186,6 +192,9 @@ absl::Status CheckBad(const Dataset& dataset,
 absl::StatusOr<Tokenized> Tokenize(Environment& environment,
                                    const GlobalOptions& global,
                                    const TokenizeDataCommand& command) {
+  for (const char* const ending : {".bin", ".idx"}) {
+    EVENSTEP_RETURN_IF_ERROR(CheckReplaces("--out", command.out + ending));
+  }
   DatasetOptions options;
   options.source = command.source;
   options.tokenizer = command.tokenizer;
@@ -261,7 +270,10 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
   const auto dataset = OpenAll(environment, global, inspected->rules);
   if (!dataset.ok()) return output.FailHere(dataset.status());
   DataReport report = MakeDataReport(**dataset, inspected->rules);
-  report.bad_samples = NamesOfBad(**dataset, command);
+  report.bad_samples = Shown((*dataset)->BadSamples(), command);
+  report.json_files = (*dataset)->LeftOutJson(
+      /*foreign=*/false, command.list_bad ? std::numeric_limits<size_t>::max()
+                                          : data::kMostNamedSamples);
   report.is_job = inspected->job.has_value();
   if (inspected->job && inspected->job->evaluation.enabled()) {
     IndexProgressView progress(environment, global.quiet);
@@ -269,7 +281,7 @@ ExitCode InspectData(Environment& environment, const GlobalOptions& global,
     if (!held_out.ok()) return output.FailHere(held_out.status());
     report.held_out = *std::move(held_out);
   }
-  if (inspected->job) report.warnings = WarningsOf(*inspected->job, report);
+  report.warnings = WarningsOf(*inspected, **dataset, report);
   if (output.structured()) {
     output.Document(ToJson(report));
   } else {

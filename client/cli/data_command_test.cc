@@ -45,7 +45,8 @@ TEST_F(DataCommandTest, InspectShowsCountsHistogramAndWhatWouldBeLeftOut) {
                       "trained (97.2%)"),
             HasSubstr("median 5, longest 100 tokens: "),
             HasSubstr("documents/c"), HasSubstr("64-127  1        92.6%"),
-            HasSubstr("1 sample (33.3%) is longer than 50 tokens; "
+            HasSubstr("1 sample (33.3%, with 92.6% of the tokens) is longer "
+                      "than 50 tokens; "
                       "on_too_long: fail (the default of job files) refuses a "
                       "job, skip (the default of evenstep local) skips them, "
                       "truncate cuts them"),
@@ -72,8 +73,8 @@ TEST_F(DataCommandTest, InspectNamesTheFirstBadSamplesOrAllOfThem) {
     std::filesystem::remove(documents_ + "/" + name);
   }
   EXPECT_EQ(Run({"data", "inspect", source()}), 5);
-  EXPECT_THAT(err(), HasSubstr("and 3 more (`evenstep data inspect --list-bad` "
-                               "names all)"));
+  EXPECT_THAT(err(), HasSubstr("x3 and 3 more: empty (`evenstep data inspect "
+                               "--list-bad` names all)"));
   EXPECT_EQ(Run({"data", "inspect", source(), "--list-bad"}), 0);
   EXPECT_THAT(out(), AllOf(HasSubstr("0 samples"), HasSubstr("x6: empty")));
 }
@@ -87,7 +88,7 @@ TEST_F(DataCommandTest, InspectCountsWhatIsNoData) {
   std::ofstream(documents_ + "/out/.evenstep-output") << "loss.csv\n";
   EXPECT_EQ(Run({"data", "inspect", source()}), 0);
   EXPECT_THAT(out(), AllOf(HasSubstr("3 samples, 108 tokens"),
-                           HasSubstr("no data, left out: 1 hidden entry, 1 "
+                           HasSubstr("left out: 1 hidden entry, 1 "
                                      "entry of an earlier run\n")));
   EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
   EXPECT_EQ(Json::parse(out())["hidden"], 1);
@@ -128,8 +129,10 @@ TEST_F(DataCommandTest, InspectTakesTheRulesOfAJobFile) {
   std::ofstream(job_file_) << "name: a\ndata:\n  source: text:documents\n"
                               "  max_length: 4\n  on_too_long: truncate\n";
   EXPECT_EQ(Run({"data", "inspect", job_file_}), 0);
-  EXPECT_THAT(out(), AllOf(HasSubstr("2 samples (66.7%) are longer than 4 "
-                                     "tokens: cut, by 97 tokens"),
+  EXPECT_THAT(out(), AllOf(HasSubstr("2 samples (66.7%, with 97.2% of the "
+                                     "tokens) are longer than 4 tokens: cut, "
+                                     "by 97 of 108 tokens"),
+                           HasSubstr("Warning: 89.8% of the tokens"),
                            HasSubstr("1 bad sample: the job is refused "
                                      "unless it says on_bad_sample: skip")));
   EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
@@ -190,7 +193,7 @@ TEST_F(DataCommandTest, InspectShowsWhatIsLeftOutOfAnEvaluationsOwnSource) {
   std::ofstream(job_file_) << job << "fail" << evaluation;
   EXPECT_EQ(Run({"data", "inspect", job_file_, "-o", "json"}), 0);
   EXPECT_THAT(Json::parse(out())["held_out"]["refused"].get<std::string>(),
-              HasSubstr("1 samples of text:"));
+              HasSubstr("1 sample of text:"));
   EXPECT_EQ(Run({"data", "inspect", job_file_, "--max-length", "101"}), 0);
   EXPECT_THAT(out(), HasSubstr("3 samples of text:"));
   EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
@@ -227,6 +230,25 @@ TEST_F(DataCommandTest, TokenizedTextIsTheSameDataAsMegatron) {
   EXPECT_EQ(json["samples"], 3);
   EXPECT_EQ(json["tokens"], 108);
   EXPECT_EQ(json["longest"], 100);
+}
+
+TEST_F(DataCommandTest, TokenizeReplacesOnlyWhatARunWrote) {
+  for (const char* ending : {".bin", ".idx"}) {
+    const std::string prefix = folder_ + "/mine" + ending;
+    std::ofstream(prefix + ending) << "mine";
+    EXPECT_EQ(
+        Run({"data", "tokenize", source(), "--out", prefix, "--skip-bad"}),
+        kExitUsage);
+    EXPECT_THAT(err(), HasSubstr(", which no earlier run wrote there and this "
+                                 "one would replace; choose another --out"));
+    EXPECT_EQ(std::filesystem::file_size(prefix + ending), 4u);
+  }
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(Run({"data", "tokenize", source(), "--out", folder_ + "/own",
+                   "--skip-bad"}),
+              0)
+        << err();
+  }
 }
 
 TEST_F(DataCommandTest, AnInterruptedTokenizeLeavesNothing) {
@@ -280,7 +302,7 @@ TEST_F(DataCommandTest, ASourceThatIsNoneIsExplained) {
     EXPECT_THAT(err(), HasSubstr("; did you mean 'text:web'?"));
   }
   EXPECT_EQ(Run({"data", "inspect", "nothing"}), kExitUsage);
-  EXPECT_THAT(err(), HasSubstr("there is no such job file, and 'nothing' is "
+  EXPECT_THAT(err(), HasSubstr("no such job file, and 'nothing' is "
                                "none of text:PATH"));
 }
 
@@ -289,7 +311,7 @@ TEST_F(DataCommandTest, DataInThePlaceOfAJobFileAreKnown) {
   const std::string file = documents_ + "/a.jsonl";
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{
-           {"submit"}, {"local"}, {"profile"}, {"data", "inspect"}}) {
+           {"submit"}, {"local"}, {"profile"}}) {
     std::vector<std::string> command = words;
     command.push_back(file);
     EXPECT_EQ(Run(command), kExitUsage) << words[0];
@@ -301,6 +323,38 @@ TEST_F(DataCommandTest, DataInThePlaceOfAJobFileAreKnown) {
     EXPECT_EQ(Run(command), kExitUsage) << words[0];
     EXPECT_THAT(err(), HasSubstr("documents is a folder, not a job file"));
   }
+}
+
+TEST_F(DataCommandTest, ABarePathIsText) {
+  Write("a.jsonl", "{\"text\": \"abc\"}\n");
+  for (const std::string& path :
+       {documents_, documents_ + "/a.jsonl", documents_ + "/*.jsonl"}) {
+    ASSERT_EQ(Run({"data", "inspect", path, "-o", "json"}), 0) << err();
+    EXPECT_EQ(Json::parse(out())["source"], "text:" + path);
+  }
+  ASSERT_EQ(Run({"plan", "--data", documents_, "--gpus", "2"}), 0) << err();
+}
+
+TEST_F(DataCommandTest, JsonThatIsLeftOutIsNamedWithWhatIsInIt) {
+  Write("qa.json", "[{\"question\": \"a\", \"answer\": \"b\"}]");
+  Write("package.json", "{\"name\": \"x\"}");
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(),
+              HasSubstr("left out: 2 JSON files without records\n"
+                        "  package.json: JSON without records: an object with "
+                        "`name`\n"
+                        "  qa.json: JSON without records: a list of objects "
+                        "with `question`, `answer`; rename `question` to "
+                        "`prompt` and `answer` to `completion`\n"));
+  EXPECT_EQ(Run({"data", "inspect", source(), "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(out())["json_files"].size(), 2u);
+}
+
+TEST_F(DataCommandTest, ASourceThatIsMostlyNotReadIsWarnedOf) {
+  Write("train.parquet", "PAR1" + std::string(2000, '\0'));
+  EXPECT_EQ(Run({"data", "inspect", source()}), 0);
+  EXPECT_THAT(out(), HasSubstr("Warning: most of the data is not read: 2 files "
+                               "of 0.002 MB, the largest train.parquet, "));
 }
 
 TEST_F(DataCommandTest, WrongUsesAreSaid) {

@@ -1,4 +1,5 @@
 #include <limits>
+#include <variant>
 
 #include "client/cli/commands.h"
 
@@ -22,11 +23,13 @@ class EventReader {
     client::StreamOptions stream;
     stream.stop = environment_.interrupted;
     stream.deadline = deadline;
-    return client_.Watch(job_.id, &cursor_, stream,
-                         [this](const client::WatchItem& item) {
-                           if (item.event != nullptr) Show(*item.event);
-                           return output_.follow();
-                         });
+    return client_.Watch(
+        job_.id, &cursor_, stream, [this](const client::WatchItem& item) {
+          if (const auto* event = std::get_if<client::JobEvent>(&item)) {
+            Show(*event);
+          }
+          return output_.follow();
+        });
   }
 
   absl::Status ReadSoFar() {

@@ -10,7 +10,7 @@ inline constexpr char kExamples[] = R"(Examples:
   evenstep plan --lengths wikipedia --gpus 64 compare policies, no GPU needed
   evenstep submit job.yaml                    train on a cluster, and wait
   evenstep submit job.yaml --set steps=500 --no-wait
-  evenstep logs -f JOB                        follow what the ranks say
+  evenstep logs -f JOB                        follow the ranks' logs
 
 Progress counts the steps done. A step's own number, in logs, describe and
 loss.csv, counts from 0: the first one is step 0.)";

@@ -95,8 +95,9 @@ ExitCode LocalExitCodeOf(const absl::Status& status) {
   }
 }
 
-ExitCode ExitCodeOf(client::JobState state) {
-  return state == client::JobState::kSucceeded ? kExitOk : kExitJobFailed;
+ExitCode ExitCodeOf(const client::Job& job) {
+  if (job.state == client::JobState::kSucceeded) return kExitOk;
+  return job.reason == "STORAGE_FULL" ? kExitOtherError : kExitJobFailed;
 }
 
 }  // namespace evenstep::cli

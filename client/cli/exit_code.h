@@ -40,8 +40,8 @@ ExitCode ExitCodeOf(const absl::Status& status);
 // What went wrong on this machine, with its files: no job is missing, and no
 // coordinator was asked.
 ExitCode LocalExitCodeOf(const absl::Status& status);
-// Of a job that has ended.
-ExitCode ExitCodeOf(client::JobState state);
+// Of a job that has ended. A full disk is no failure of the job's own.
+ExitCode ExitCodeOf(const client::Job& job);
 
 }  // namespace evenstep::cli
 

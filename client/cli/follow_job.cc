@@ -77,7 +77,7 @@ void ProgressPrinter::Finish() {
 namespace {
 
 // One stream at a time over a job's life: while it is queued the stream is
-// interrupted to ask why, because waiting is no event.
+// interrupted to ask why, because waiting is not an event.
 class Follower {
  public:
   Follower(client::Client& client, const client::Job& job,
@@ -113,12 +113,13 @@ class Follower {
 
  private:
   client::Follow Deliver(const client::WatchItem& item) {
-    if (item.event != nullptr) printer_.OnEvent(*item.event);
-    if (item.step != nullptr) printer_.OnStep(*item.step);
+    const auto* event = std::get_if<client::JobEvent>(&item);
+    if (event != nullptr) printer_.OnEvent(*event);
+    if (event == nullptr) printer_.OnStep(std::get<client::StepSummary>(item));
     if (options_.on_item) options_.on_item(item);
-    if (item.event == nullptr) return client::Follow::kContinue;
+    if (event == nullptr) return client::Follow::kContinue;
     const bool was_queued =
-        std::exchange(queued_, item.event->state == client::JobState::kQueued);
+        std::exchange(queued_, event->state == client::JobState::kQueued);
     left_to_ask_ = queued_ && !was_queued;
     return left_to_ask_ ? client::Follow::kStop : client::Follow::kContinue;
   }

@@ -9,11 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
+#include "base/output_marker.h"
 #include "base/status_macros.h"
 #include "client/cli/flags.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
 #include "client/cli/local/unfinished.h"
+#include "client/cli/output_file.h"
 #include "client/cli/show/printable_text.h"
 #include "jobspec/weights_model.h"
 
@@ -110,7 +112,9 @@ class Generation {
     const std::string unfinished =
         DescribeUnfinished(FindUnfinished(command_.weights));
     const absl::StatusOr<bool> found = IsVideo(command_.weights);
-    if (!found.ok()) return WithHint(found.status(), unfinished);
+    if (!found.ok()) {
+      return WithHint(found.status(), DescribeNoWeights(command_.weights));
+    }
     if (!unfinished.empty()) output_.Message(unfinished);
     const bool is_video = *found;
     const Arguments& other =
@@ -122,6 +126,7 @@ class Generation {
           absl::StrCat(other.front(), " is of ", those, ", and the weights in ",
                        command_.weights, " are of ", these));
     }
+    EVENSTEP_RETURN_IF_ERROR(CheckOutputFile("--logits", command_.logits));
     return is_video ? MakeClip() : MakeText();
   }
 
@@ -138,7 +143,9 @@ class Generation {
   absl::Status MakeClip() {
     const std::string out =
         command_.out.empty() ? kDefaultPicture : command_.out;
+    EVENSTEP_RETURN_IF_ERROR(CheckOutputFile("--out", out));
     EVENSTEP_RETURN_IF_ERROR(RunMode(Absolute(out), ClipArguments(command_)));
+    MarkOutput(out).IgnoreError();
     if (output_.structured()) {
       output_.Document({{"path", out}});
     } else {
@@ -148,6 +155,7 @@ class Generation {
   }
 
   absl::Status MakeText() {
+    EVENSTEP_RETURN_IF_ERROR(CheckOutputFile("--out", command_.out));
     EVENSTEP_ASSIGN_OR_RETURN(const std::string prompt,
                               PromptOf(environment_, global_, command_));
     const std::string prompt_path = folder_.path() + "/prompt";
@@ -156,6 +164,7 @@ class Generation {
     Arguments arguments = {"--prompt-file", prompt_path};
     Append(TextArguments(command_), &arguments);
     EVENSTEP_RETURN_IF_ERROR(RunMode(text_path, arguments));
+    MarkOutput(command_.logits).IgnoreError();
     EVENSTEP_ASSIGN_OR_RETURN(const std::string text,
                               ReadWholeFile(text_path, kMaxTextBytes));
     EVENSTEP_ASSIGN_OR_RETURN(
@@ -168,11 +177,12 @@ class Generation {
                         const std::string& report) {
     if (!command_.out.empty()) {
       EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(command_.out, text));
+      MarkOutput(command_.out).IgnoreError();
     }
     if (output_.structured()) {
       Json json = Json::parse(report, nullptr, /*allow_exceptions=*/false);
       if (!json.is_object()) {
-        return absl::InternalError("the trainer's report is no JSON object");
+        return absl::InternalError("the trainer's report is not a JSON object");
       }
       json["prompt"] = prompt;
       json["text"] = text;

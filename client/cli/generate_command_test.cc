@@ -82,6 +82,27 @@ TEST(GenerateCommandTest, ATrainerThatIsNotThereIsNamed) {
   EXPECT_THAT(err.str(), HasSubstr("/elsewhere/my-trainer"));
 }
 
+TEST(GenerateCommandTest, AFileOfTheUserIsNotReplaced) {
+  TempFolder folder;
+  GenerateCommand command;
+  command.weights = folder.path() + "/model.safetensors";
+  command.prompt = "x";
+  command.trainer = "/elsewhere/my-trainer";
+  WriteWeights(command.weights,
+               R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);
+  const std::string note = folder.path() + "/todo.md";
+  std::ofstream(note) << "mine";
+  for (std::string* const flag : {&command.out, &command.logits}) {
+    *flag = note;
+    std::ostringstream out;
+    std::ostringstream err;
+    Environment environment(out, err);
+    EXPECT_EQ(Generate(environment, GlobalOptions(), command), kExitUsage);
+    EXPECT_THAT(err.str(), HasSubstr("holds todo.md, which no earlier run"));
+    flag->clear();
+  }
+}
+
 TEST(GenerateCommandTest, AReaderAtATerminalIsAskedForThePrompt) {
   TempFolder folder;
   GenerateCommand command;

@@ -52,7 +52,7 @@ absl::StatusOr<client::SubmitOptions> ReadJob(const std::string& file,
       file.empty() ? jobspec::PresetJobFile(preset)
                    : ReadWholeFile(file, kMaxJobFileBytes);
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
-  job.job_file = *std::move(text);
+  job.job_yaml = *std::move(text);
   job.file_name = file.empty() ? absl::StrCat("preset ", preset) : file;
   const std::filesystem::path parent =
       std::filesystem::path(file).parent_path();
@@ -71,8 +71,7 @@ absl::Status CheckPresetData(const std::string& preset,
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--preset ", preset,
-                   " says nothing about data: add --set "
-                   "data.source=text:PATH"));
+                   " has no data source: add --set data.source=text:PATH"));
 }
 
 }  // namespace evenstep::cli

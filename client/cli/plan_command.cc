@@ -1,10 +1,5 @@
 #include "client/cli/plan_command.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +8,7 @@
 #include "base/log.h"
 #include "base/output_marker.h"
 #include "base/status_macros.h"
+#include "client/cli/output_file.h"
 #include "client/cli/show/index_progress.h"
 #include "client/cli/show/table.h"
 #include "client/plan/plan_json.h"
@@ -88,46 +84,6 @@ std::string InFlags(absl::string_view message) {
 absl::Status InFlags(const absl::Status& status) {
   return status.ok() ? status
                      : absl::Status(status.code(), InFlags(status.message()));
-}
-
-// Where permissions do not tell, such as in /proc, only trying does.
-bool CanMakeFile(const std::string& folder) {
-  std::string path = folder + "/.evenstep-report-XXXXXX";
-  const int file = mkstemp(path.data());
-  if (file < 0) return false;
-  close(file);
-  unlink(path.c_str());
-  return true;
-}
-
-// Before anything is planned.
-absl::Status CheckReportPath(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  std::error_code error;
-  const std::filesystem::path file(path);
-  const std::filesystem::path folder =
-      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  if (!std::filesystem::is_directory(folder, error)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--report ", path, ": there is no folder ", folder.string()));
-  }
-  if (std::filesystem::is_directory(file, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--report ", path, " is a folder; name a file in it"));
-  }
-  const std::filesystem::file_status there =
-      std::filesystem::symlink_status(file, error);
-  if (std::filesystem::exists(there) &&
-      !std::filesystem::is_regular_file(there)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--report ", path, " is not a regular file; it would be replaced"));
-  }
-  if (!CanMakeFile(folder.string()) ||
-      (std::filesystem::exists(there) && access(path.c_str(), W_OK) != 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--report ", path, ": it cannot be written"));
-  }
-  return absl::OkStatus();
 }
 
 struct Planned {
@@ -213,7 +169,7 @@ ExitCode PlanStep(Environment& environment, const GlobalOptions& global,
   Output output(environment, global);
   // What the library would log of its data is said in the answer's own words.
   SetLogLevel(LogLevel::kError);
-  const absl::Status report = CheckReportPath(command.report);
+  const absl::Status report = CheckOutputFile("--report", command.report);
   if (!report.ok()) return output.FailHere(report);
   auto planned = PlanAll(environment, global, command);
   if (!planned.ok()) return output.FailHere(InFlags(planned.status()));

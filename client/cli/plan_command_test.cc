@@ -11,6 +11,8 @@
 #include <regex>
 #include <sstream>
 
+#include "base/output_marker.h"
+#include "base/testing/temp_folder.h"
 #include "client/cli/app.h"
 #include "nlohmann/json.hpp"
 
@@ -242,6 +244,33 @@ TEST(PlanCommandTest, TheReportIsWrittenWhereAskedFor) {
   EXPECT_THAT(answer.err, HasSubstr("Report: " + path));
   EXPECT_GT(std::filesystem::file_size(path), 10000u);
   std::filesystem::remove(path);
+}
+
+TEST(PlanCommandTest, AReportReplacesOnlyAReport) {
+  const TempFolder folder;
+  const std::string note = folder.path() + "/todo.md";
+  std::ofstream(note) << "mine";
+  const std::vector<std::string> words = {"--lengths", "wikipedia", "--samples",
+                                          "8", "--report"};
+  const auto report = [&](const std::string& path) {
+    std::vector<std::string> with = words;
+    with.push_back(path);
+    return Type(with);
+  };
+  const Answer refused = report(note);
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr(folder.path() +
+                                     " holds todo.md, which no earlier run "
+                                     "wrote there and this one would replace; "
+                                     "choose another --report"));
+  EXPECT_EQ(std::filesystem::file_size(note), 4u);
+  EXPECT_FALSE(ReadOutputMarks(folder.path()).Has("todo.md"));
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_EQ(report(folder.path() + "/plan.html").code, kExitOk);
+  }
+  const std::string empty = folder.path() + "/empty.html";
+  std::ofstream(empty).flush();
+  EXPECT_EQ(report(empty).code, kExitOk) << "nothing is lost";
 }
 
 TEST(PlanCommandTest, WrongWordsAreUsageErrors) {

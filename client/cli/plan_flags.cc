@@ -37,7 +37,7 @@ void ReadRankNumbers(const std::string& flag,
   }
 }
 
-// Reads "N,N"; an empty place is no number.
+// Reads "N,N"; an empty place is not a number.
 void ReadNumbers(const std::string& flag, const std::vector<std::string>& texts,
                  std::vector<int>* numbers) {
   for (const std::string& text : texts) {

@@ -16,9 +16,11 @@
 #include "client/cli/job_source.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/trainer_mode.h"
+#include "client/cli/output_file.h"
 #include "client/cli/rank_limit.h"
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/table.h"
+#include "client/cli/show/to_json.h"
 #include "jobspec/job_spec.h"
 
 namespace evenstep::cli {
@@ -37,7 +39,7 @@ absl::StatusOr<jobspec::JobSpec> ReadSpec(const ProfileCommand& command) {
   options.base_dir = job.base_dir;
   options.overrides = command.overrides;
   options.costs = jobspec::CostsWanted::kLeaveOut;
-  return jobspec::ParseJobFile(job.job_file, options);
+  return jobspec::ParseJobFile(job.job_yaml, options);
 }
 
 // As many as the job has, a core each.
@@ -80,21 +82,6 @@ absl::StatusOr<std::string> Store(const ProfileCommand& command,
   return path;
 }
 
-Json CollectiveToJson(
-    const std::vector<planner::TimeModel::CollectiveCost>& costs) {
-  Json list = Json::array();
-  for (const auto& entry : costs) {
-    list.push_back(
-        {{"degree", entry.degree}, {"ns_per_token", entry.ns_per_token}});
-  }
-  return list;
-}
-
-Json LayerToJson(const planner::LayerTime& costs) {
-  return {{"linear_ns_per_token", costs.linear_ns_per_token},
-          {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2}};
-}
-
 bool HasMemoryError(const ProfilePoint& point) {
   return point.activation_bytes > 0 && point.predicted_bytes > 0;
 }
@@ -126,30 +113,16 @@ Json MemoryToJson(const jobspec::Profile& profile) {
 }
 
 Json ToJson(const jobspec::Profile& profile, const std::string& path) {
-  const planner::TimeModel& costs = profile.costs;
-  Json json = {{"path", path},
-               {"model", profile.key.model},
-               {"device", profile.key.device},
-               {"software", profile.key.software},
-               {"precision", profile.key.precision},
-               {"fit_error", profile.fit_error},
-               {"held_out_error", profile.held_out_error},
-               {"num_points", profile.points.size()},
-               {"memory", MemoryToJson(profile)},
-               {"costs",
-                {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
-                 {"linear_ns_per_token", costs.linear_ns_per_token},
-                 {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
-                 {"collective_latency_ns", costs.collective_latency_ns},
-                 {"step_fixed_ns", costs.step_fixed_ns},
-                 {"head_ns_per_token", costs.head_ns_per_token},
-                 {"collective", CollectiveToJson(costs.collective)},
-                 {"gather", CollectiveToJson(costs.gather)}}}};
-  if (costs.spatial != planner::LayerTime()) {
-    json["costs"]["spatial"] = LayerToJson(costs.spatial);
-    json["costs"]["temporal"] = LayerToJson(costs.temporal);
-  }
-  return json;
+  return {{"path", path},
+          {"model", profile.key.model},
+          {"device", profile.key.device},
+          {"software", profile.key.software},
+          {"precision", profile.key.precision},
+          {"fit_error", profile.fit_error},
+          {"held_out_error", profile.held_out_error},
+          {"num_points", profile.points.size()},
+          {"memory", MemoryToJson(profile)},
+          {"costs", cli::ToJson(profile.costs)}};
 }
 
 constexpr double kBytesPerMb = 1e6;
@@ -245,6 +218,10 @@ ExitCode Profile(Environment& environment, const GlobalOptions& global,
   Output output(environment, global);
   const absl::StatusOr<jobspec::JobSpec> spec = ReadSpec(command);
   if (!spec.ok()) return output.FailHere(spec.status());
+  if (absl::EndsWith(command.out, ".yaml")) {
+    const absl::Status replaces = CheckReplaces("--out", command.out);
+    if (!replaces.ok()) return output.FailHere(replaces);
+  }
   const int ranks = ChooseRanks(command, *spec);
   const absl::Status fits = CheckRankLimit(
       ranks, UsableCores(), "measure on a machine with more cores");

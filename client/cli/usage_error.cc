@@ -1,5 +1,8 @@
 #include "client/cli/usage_error.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,7 +54,12 @@ std::string ExplainExtra(const CLI::App& app,
     return Unknown("option", word, OptionNames(app));
   }
   if (!app.get_subcommands().empty()) {
-    return absl::StrCat("unexpected word '", word, "'");
+    // A shell has put the names of files in the place of a pattern.
+    std::error_code error;
+    const bool is_file = std::filesystem::exists(word, error);
+    return absl::StrCat(
+        "unexpected word '", word, "'",
+        is_file ? "; a pattern of files is quoted: 'notes/*.txt'" : "");
   }
   return Unknown("command", word, commands);
 }

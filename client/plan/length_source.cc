@@ -15,7 +15,8 @@
 #include "data/dataset.h"
 #include "data/length_list.h"
 #include "data/sampler.h"
-#include "planner/validate.h"
+#include "data/source_kind.h"
+#include "planner/limits.h"
 
 namespace evenstep::plan {
 namespace {
@@ -97,7 +98,7 @@ absl::StatusOr<StepLengths> FromLaw(const LengthSource& source) {
 // The samples of the first step of a job with this seed.
 absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
   data::DatasetOptions options;
-  options.source = source.data;
+  options.source = data::TextIfPath(source.data);
   options.max_length =
       source.max_length > 0 ? source.max_length : planner::kMaxLengthTokens;
   options.on_too_long = data::OnTooLong::kSkip;
@@ -124,9 +125,12 @@ absl::StatusOr<StepLengths> FromData(const LengthSource& source) {
     step.has_clips |= shape.frames > 0;
   }
   if (summary.num_too_long > 0 || summary.num_bad > 0) {
-    step.note = absl::StrCat(summary.num_too_long, " documents longer than ",
-                             options.max_length, " tokens and ",
-                             summary.num_bad, " bad documents are left out");
+    step.note = absl::StrCat(
+        Counted(summary.num_too_long, "document"), " longer than ",
+        options.max_length, " tokens and ",
+        Counted(summary.num_bad, "bad document"),
+        summary.num_too_long + summary.num_bad == 1 ? " is" : " are",
+        " left out");
     if (summary.num_bad > 0) {
       absl::StrAppend(&step.note,
                       " (`evenstep data inspect --list-bad` names them)");

@@ -43,7 +43,7 @@ struct StepLengths {
 // INVALID_ARGUMENT with the file, line or law, or the data set's own words.
 absl::StatusOr<StepLengths> ReadStepLengths(const LengthSource& source);
 
-// INVALID_ARGUMENT naming the first line that is no length.
+// INVALID_ARGUMENT naming the first line that is not a length.
 absl::StatusOr<std::vector<data::LengthDraw>> ParseLengths(
     const std::string& text);
 

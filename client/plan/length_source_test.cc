@@ -101,7 +101,7 @@ TEST(LengthSourceTest, ADataSetGivesTheFirstStepOfAJob) {
   std::filesystem::remove_all(folder);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_THAT(LengthsOf(*step), ElementsAre(5, 5, 5, 5));
-  EXPECT_THAT(step->note, HasSubstr("1 documents longer than 50"));
+  EXPECT_THAT(step->note, HasSubstr("1 document longer than 50"));
 }
 
 TEST(LengthSourceTest, LatentsKeepTheirFramesAndAreCutByThePatch) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/plan/plan_table.h"
+#include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
 
 namespace evenstep::plan {

@@ -241,7 +241,7 @@ std::string MemoryChart(const PlanRequest& request, const PolicyRun& run) {
                        "plain", ""});
   }
   ColumnChartOptions options;
-  options.title = "Most memory in use, of what activations may take";
+  options.title = "Peak activation memory, as a share of the limit";
   options.axis = "rank";
   options.width = 540;
   options.height = 160;

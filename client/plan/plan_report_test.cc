@@ -12,6 +12,7 @@
 #include "client/plan/svg.h"
 #include "client/plan/timeline_chart.h"
 #include "data/length_law.h"
+#include "planner/costs/degrees.h"
 
 namespace evenstep::plan {
 namespace {

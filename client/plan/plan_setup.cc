@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
-#include "planner/models/cost_file.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
 #include "planner/validate.h"
 

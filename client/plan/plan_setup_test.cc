@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 

@@ -8,6 +8,7 @@
 #include "client/plan/plan_setup.h"
 #include "client/plan/plan_table.h"
 #include "data/length_law.h"
+#include "planner/costs/degrees.h"
 
 namespace evenstep::plan {
 namespace {

@@ -120,4 +120,22 @@ absl::string_view JobActionName(JobAction action) {
   return "unknown action";
 }
 
+JobRecord WithoutAttempt(const JobRecord& record) {
+  JobRecord without = record;
+  v1::Job& job = without.job;
+  job.set_steps_done(0);
+  job.clear_placements();
+  job.clear_recent_steps();
+  job.clear_totals();
+  job.clear_data();
+  job.clear_costs();
+  job.clear_weights_path();
+  job.clear_weights_steps();
+  job.clear_weights_node();
+  job.clear_weights_note();
+  job.clear_emulated_link();
+  if (job.spec().has_costs()) *job.mutable_costs() = job.spec().costs();
+  return without;
+}
+
 }  // namespace evenstep::coordinator

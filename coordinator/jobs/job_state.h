@@ -92,6 +92,10 @@ struct JobRecord {
   int64_t last_log = 0;    // sequence number of the newest log line; 0: none
 };
 
+// The job as it is to users before its next attempt: without placements, steps
+// and results of the last one.
+JobRecord WithoutAttempt(const JobRecord& record);
+
 }  // namespace evenstep::coordinator
 
 #endif  // EVENSTEP_COORDINATOR_JOBS_JOB_STATE_H_

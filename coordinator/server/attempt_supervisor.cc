@@ -1,6 +1,7 @@
 #include "coordinator/server/attempt_supervisor.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "coordinator/server/message_check.h"
 #include "google/protobuf/util/time_util.h"
 #include "wire/job_spec_proto.h"
 
@@ -16,45 +18,18 @@ namespace {
 
 using google::protobuf::util::TimeUtil;
 
-v1::AttemptId IdOf(const v1::Job& job) {
-  v1::AttemptId id;
-  id.set_job_id(job.job_id());
-  id.set_attempt(job.attempt());
-  id.set_generation(job.generation());
-  return id;
-}
-
-std::vector<NodeShare> SharesOf(const v1::Job& job) {
-  std::vector<NodeShare> shares;
-  for (const v1::Placement& placement : job.placements()) {
-    shares.push_back(
-        {placement.node(), placement.first_rank(), placement.num_ranks()});
-  }
-  return shares;
-}
+// Lost starts of a job in a row: beyond this it is the job that ends agents.
+constexpr int kMaxLostStarts = 5;
 
 // The record of the job's next attempt.
 JobRecord NextAttempt(const JobRecord& record,
                       const std::vector<NodeShare>& shares,
                       const NodeTable& nodes) {
-  JobRecord next = record;
-  v1::Job& job = next.job;
-  job.set_attempt(job.attempt() + 1);
-  job.set_generation(job.generation() + 1);
-  job.set_steps_done(0);
-  job.clear_placements();
-  job.clear_recent_steps();
-  job.clear_totals();
-  job.clear_data();
-  job.clear_costs();
-  job.clear_weights_path();
-  job.clear_weights_steps();
-  job.clear_weights_node();
-  job.clear_weights_note();
-  job.clear_emulated_link();
-  if (job.spec().has_costs()) *job.mutable_costs() = job.spec().costs();
+  JobRecord next = WithoutAttempt(record);
+  next.job.set_attempt(record.job.attempt() + 1);
+  next.job.set_generation(record.job.generation() + 1);
   for (const NodeShare& share : shares) {
-    v1::Placement* const placement = job.add_placements();
+    v1::Placement* const placement = next.job.add_placements();
     placement->set_node(share.node);
     placement->set_first_rank(share.first_rank);
     placement->set_num_ranks(share.num_ranks);
@@ -71,30 +46,53 @@ std::string NodeNames(const std::vector<NodeShare>& shares) {
   });
 }
 
+bool Lists(const v1::AgentHello& hello, const v1::AttemptId& id) {
+  return std::any_of(hello.running().begin(), hello.running().end(),
+                     [&](const v1::AttemptId& running) {
+                       return running.job_id() == id.job_id() &&
+                              running.attempt() == id.attempt();
+                     });
+}
+
+// Says why a job that ends early has no weights, where no rank could: all were
+// killed, or had nothing to write.
+void NoteNoWeights(JobRecord& record) {
+  const JobState next = record.status.after_stopping;
+  if (!record.job.weights_path().empty() ||
+      !record.job.weights_note().empty() ||
+      (next != JobState::kFailed && next != JobState::kCancelled)) {
+    return;
+  }
+  record.job.set_weights_note(
+      record.job.steps_done() == 0
+          ? "no step was done"
+          : "every process was killed or lost before it wrote them");
+}
+
+void LogIfRefused(const absl::Status& moved) {
+  if (!moved.ok()) Log(LogLevel::kError, "move_refused", {{"error", moved}});
+}
+
 }  // namespace
 
 AttemptSupervisor::AttemptSupervisor(SupervisorParts parts,
-                                     const SupervisorTimes& times)
-    : parts_(std::move(parts)), times_(times) {}
+                                     const AttemptTimes& times)
+    : parts_(std::move(parts)),
+      times_(times),
+      links_(parts_.nodes, parts_.metrics),
+      reports_(parts_.book, parts_.metrics, parts_.clock) {}
 
-JobRecord& AttemptSupervisor::RecordOf(const Live& live) {
-  return *parts_.book.Find(live.attempt.id().job_id());
+AttemptRun& AttemptSupervisor::Add(const v1::Job& job,
+                                   const jobspec::JobSpec& spec) {
+  auto run = std::make_unique<AttemptRun>(job, spec, links_, times_, Now());
+  return *(runs_[job.job_id()] = std::move(run));
 }
 
-AttemptSupervisor::Live& AttemptSupervisor::Add(const v1::Job& job,
-                                                const jobspec::JobSpec& spec) {
-  auto live = std::make_unique<Live>(IdOf(job), SharesOf(job), spec);
-  for (const v1::Placement& placement : job.placements()) {
-    live->folder_ids[placement.node()] = placement.folder_id();
-  }
-  return *(live_[job.job_id()] = std::move(live));
-}
-
-AttemptSupervisor::Live* AttemptSupervisor::Find(const v1::AttemptId& id) {
-  const auto it = live_.find(id.job_id());
-  if (it == live_.end()) return nullptr;
-  Live& live = *it->second;
-  return live.attempt.id().attempt() == id.attempt() ? &live : nullptr;
+AttemptRun* AttemptSupervisor::Find(const v1::AttemptId& id) {
+  const auto it = runs_.find(id.job_id());
+  if (it == runs_.end()) return nullptr;
+  AttemptRun& run = *it->second;
+  return run.id().attempt() == id.attempt() ? &run : nullptr;
 }
 
 absl::Status AttemptSupervisor::Begin(const JobRecord& record,
@@ -103,127 +101,299 @@ absl::Status AttemptSupervisor::Begin(const JobRecord& record,
                             wire::FromProto(record.job.spec()));
   JobRecord next = NextAttempt(record, shares, parts_.nodes);
   const v1::Job job = next.job;
-  const bool is_first = !job.has_started();
   const std::string& job_id = job.job_id();
   EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(
       std::move(next),
       {JobAction::kAllocate, JobState::kQueued, "ALLOCATED",
        absl::StrCat("attempt ", job.attempt(), " starts ",
                     Counted(spec.ranks, "rank"), " on ", NodeNames(shares))}));
-  if (is_first) {
+  if (!job.has_started()) {  // the first attempt
     const int64_t submitted_ns =
         TimeUtil::TimestampToNanoseconds(job.submitted());
     parts_.metrics.ObserveQueueWait(parts_.clock.Wall() -
                                     absl::FromUnixNanos(submitted_ns));
   }
-  Live& live = Add(job, spec);
-  live.start_deadline = Now() + spec.timeouts.start;
-  parts_.rendezvous.Open(live.attempt.id());
+  AttemptRun& run = Add(job, spec);
+  parts_.rendezvous.Open(run.id());
   Log(LogLevel::kInfo, "attempt_started",
       {{"job", job_id},
        {"attempt", job.attempt()},
-       {"nodes", NodeNames(live.attempt.shares())}});
-  SendAssignments(live);
+       {"nodes", NodeNames(shares)}});
+  run.Assign(Now());
+  Settle(job_id);
   return absl::OkStatus();
-}
-
-void AttemptSupervisor::SendAssignments(Live& live) {
-  for (const NodeShare& share : live.attempt.shares()) {
-    SendAssignment(live, share);
-  }
-}
-
-void AttemptSupervisor::SendAssignment(const Live& live,
-                                       const NodeShare& share) {
-  const v1::Job& job = RecordOf(live).job;
-  v1::CoordinatorMessage message;
-  v1::Assignment* const assignment = message.mutable_assignment();
-  *assignment->mutable_attempt() = live.attempt.id();
-  *assignment->mutable_spec() = job.spec();
-  *assignment->mutable_placements() = job.placements();
-  assignment->set_first_rank(share.first_rank);
-  assignment->set_num_ranks(share.num_ranks);
-  SendTo(live, share.node, message);
-}
-
-// The node holds its share; with the last one the trainers start.
-void AttemptSupervisor::MarkReady(Live& live, const std::string& node) {
-  live.ready.insert(node);
-  if (live.stopping) return;
-  // Its trainers run: the word to begin has arrived.
-  if (live.begun && live.heard.contains(node)) return;
-  if (live.begun) return SendBegin(live, node);
-  const std::vector<NodeShare>& shares = live.attempt.shares();
-  live.begun = std::all_of(shares.begin(), shares.end(), [&](const auto& s) {
-    return live.ready.contains(s.node);
-  });
-  if (!live.begun) return;
-  for (const NodeShare& share : shares) SendBegin(live, share.node);
-}
-
-void AttemptSupervisor::SendBegin(Live& live, const std::string& node) {
-  v1::CoordinatorMessage message;
-  *message.mutable_begin()->mutable_attempt() = live.attempt.id();
-  SendTo(live, node, message);
-  Resend(live, node);
-}
-
-void AttemptSupervisor::CheckStart(Live& live) {
-  if (RecordOf(live).status.state != JobState::kStarting ||
-      Now() < live.start_deadline) {
-    return;
-  }
-  if (!live.begun) {
-    return PutBack(
-        live, absl::StrCat("not every node took its ranks within ",
-                           absl::FormatDuration(live.spec.timeouts.start)));
-  }
-  AddCause(live,
-           {"START_TIMEOUT",
-            absl::StrCat("ranks ",
-                         absl::StrJoin(live.attempt.RanksNotStarted(), ", "),
-                         " did not reach the first gate within ",
-                         absl::FormatDuration(live.spec.timeouts.start))});
 }
 
 void AttemptSupervisor::Restore(JobRecord& record) {
   // An attempt whose spec cannot be read any more is ended all the same.
   const auto spec = wire::FromProto(record.job.spec());
-  Live& live = Add(record.job, spec.ok() ? *spec : jobspec::JobSpec());
-  live.begun = true;  // as far as anybody knows
-  for (const NodeShare& share : live.attempt.shares()) {
-    live.lost_at[share.node] = Now() + times_.lease;
+  AttemptRun& run = Add(record.job, spec.ok() ? *spec : jobspec::JobSpec());
+  run.start().begun = true;  // as far as anybody knows
+  for (NodeRun& node : run.nodes()) {
+    node.state = NodeState::kLost;
+    node.lost_at = Now() + times_.lease;
   }
   if (record.status.state == JobState::kStopping) {
-    live.stopping = true;
-  } else {
-    Stop(live, {JobAction::kStop, JobState::kQueued, "COORDINATOR_RESTARTED",
-                absl::StrCat("the coordinator restarted; attempt ",
-                             record.job.attempt(),
-                             " is ended and the job queued again")});
+    return run.ending().Begin(record.status.after_stopping,
+                              record.job.message(), Now());
   }
-  live.end_at = Now();
+  Stop(
+      run,
+      {JobAction::kStop, JobState::kQueued, "COORDINATOR_RESTARTED",
+       absl::StrCat("the coordinator restarted; attempt ", record.job.attempt(),
+                    " is ended and the job queued again")},
+      Now());
+}
+
+absl::Status AttemptSupervisor::Cancel(const JobRecord& record,
+                                       const std::string& message) {
+  const auto it = runs_.find(record.job.job_id());
+  if (it == runs_.end()) return absl::OkStatus();
+  AttemptRun& run = *it->second;
+  const bool was_stopping = run.stopping();
+  if (was_stopping && record.status.after_stopping != JobState::kQueued) {
+    return absl::OkStatus();
+  }
+  const JobMove move = {JobAction::kStop, JobState::kCancelled, "CANCELLED",
+                        message};
+  EVENSTEP_RETURN_IF_ERROR(parts_.book.MoveDurably(record, move));
+  BeginStop(run, move, Now() + run.spec().timeouts.stop);
+  run.ending().MarkCancelled();
+  if (was_stopping) return absl::OkStatus();  // it is being ended already
+  if (run.start().complete) {
+    run.ending().SendStop();
+  } else {
+    run.ending().SendEnds(Now());
+  }
+  return absl::OkStatus();
+}
+
+void AttemptSupervisor::ForRunsOn(
+    const std::string& node,
+    const std::function<void(AttemptRun&, NodeRun&)>& change) {
+  std::vector<std::string> jobs;
+  for (const auto& [job_id, run] : runs_) jobs.push_back(job_id);
+  for (const std::string& job_id : jobs) {
+    AttemptRun& run = *runs_.at(job_id);
+    NodeRun* const part = FindNode(run.nodes(), node);
+    if (part == nullptr || IsGone(part->state) || !links_.IsOwn(*part)) {
+      continue;
+    }
+    change(run, *part);
+    Settle(job_id);
+  }
+}
+
+void AttemptSupervisor::OnHello(const v1::AgentHello& hello, HelloKind kind) {
+  for (const v1::AttemptId& running : hello.running()) {
+    AttemptRun* const run = Find(running);
+    const NodeRun* const part =
+        run == nullptr ? nullptr : FindNode(run->nodes(), hello.node());
+    if (part != nullptr && links_.IsOwn(*part) && !IsGone(part->state)) {
+      continue;
+    }
+    parts_.metrics.CountStaleMessage("hello");
+    Log(LogLevel::kWarning, "leftover_attempt",
+        {{"node", hello.node()},
+         {"job", running.job_id()},
+         {"attempt", running.attempt()}});
+    parts_.nodes.AddLeftover(hello.node(), running);
+  }
+  parts_.nodes.EndLeftovers(Now(), times_.end_interval);
+  ForRunsOn(hello.node(), [&](AttemptRun& run, NodeRun& node) {
+    const NodeReturn how = Lists(hello, run.id()) ? NodeReturn::kWithAttempt
+                           : kind == HelloKind::kReconnected
+                               ? NodeReturn::kWithoutAttempt
+                               : NodeReturn::kRestarted;
+    run.Rejoin(node, how, Now());
+  });
+}
+
+absl::Status AttemptSupervisor::OnMessage(const std::string& node,
+                                          const v1::AgentMessage& message) {
+  const v1::AttemptId& id = AttemptOf(message);
+  if (message.has_ended()) parts_.nodes.RemoveLeftover(node, id);
+  AttemptRun* const run = Find(id);
+  const NodeRun* const part =
+      run == nullptr ? nullptr : FindNode(run->nodes(), node);
+  const bool is_own = part != nullptr && links_.IsOwn(*part);
+  absl::Status status = reports_.Take(run, node, is_own, message);
+  if (run != nullptr) Settle(id.job_id());
+  return status;
+}
+
+void AttemptSupervisor::OnDisconnected(const std::string& node) {
+  ForRunsOn(node, [](AttemptRun& run, NodeRun& part) { run.Disconnect(part); });
+}
+
+void AttemptSupervisor::OnLost(const LostNode& lost) {
+  parts_.metrics.CountLostNode();
+  Log(LogLevel::kWarning, "node_lost", {{"node", lost.name}});
+  OnDisconnected(lost.name);
+  ForRunsOn(lost.name, [&](AttemptRun& run, NodeRun& node) {
+    run.Lose(node, lost.silence, Now());
+  });
+}
+
+bool AttemptSupervisor::MayTakeName(const v1::AgentHello& hello) const {
+  return std::all_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    const AttemptRun& run = *entry.second;
+    const NodeRun* const node = FindNode(run.nodes(), hello.node());
+    return node == nullptr || node->folder_id.empty() || IsGone(node->state) ||
+           node->folder_id == FolderIdOf(hello);
+  });
 }
 
 void AttemptSupervisor::Tick() {
-  EndLeftovers();
+  parts_.nodes.EndLeftovers(Now(), times_.end_interval);
   std::vector<std::string> job_ids;
-  for (const auto& [job_id, live] : live_) job_ids.push_back(job_id);
+  for (const auto& [job_id, run] : runs_) job_ids.push_back(job_id);
   for (const std::string& job_id : job_ids) {
-    CheckTimes(*live_.at(job_id));
-    FinishIfGone(job_id);
+    AttemptRun& run = *runs_.at(job_id);
+    for (const std::string& node : run.CheckTimes(Now())) {
+      reports_.NoteLostWeights(run, node);
+    }
+    Settle(job_id);
   }
+}
+
+void AttemptSupervisor::ForgiveSilence() {
+  for (const auto& [job_id, run] : runs_) run->ForgiveSilence(Now());
 }
 
 std::map<std::string, int> AttemptSupervisor::UsedSlots() const {
   std::map<std::string, int> used;
-  for (const auto& [job_id, live] : live_) {
-    for (const NodeShare& share : live->attempt.shares()) {
-      if (live->attempt.IsGone(share.node)) continue;
-      used[share.node] += share.num_ranks;
+  for (const auto& [job_id, run] : runs_) {
+    for (const NodeRun& node : run->nodes()) {
+      if (!IsGone(node.state)) used[node.name()] += node.share.num_ranks;
     }
   }
   return used;
+}
+
+std::string AttemptSupervisor::DescribeWait(const std::string& job_id) const {
+  const auto it = runs_.find(job_id);
+  return it == runs_.end() ? "" : it->second->ending().DescribeWait(Now());
+}
+
+// What follows from an event: to the job first, then the next plan.
+void AttemptSupervisor::Settle(const std::string& job_id) {
+  AttemptRun& run = *runs_.at(job_id);
+  AttemptAction action = run.NextAction(Now());
+  for (; action.kind != AttemptAction::kNone; action = run.NextAction(Now())) {
+    if (action.kind == AttemptAction::kFinish) return Finish(job_id);
+    Act(run, action);
+  }
+  if (!run.stopping()) PlanNext(run);
+}
+
+void AttemptSupervisor::Act(AttemptRun& run, const AttemptAction& action) {
+  const absl::Duration end_at = Now() + run.spec().timeouts.stop;
+  switch (action.kind) {
+    case AttemptAction::kStarted:
+      LogIfRefused(parts_.book.Move(
+          *parts_.book.Find(run.id().job_id()),
+          {JobAction::kStart, JobState::kQueued, "ALL_RANKS_STARTED",
+           absl::StrCat("all of ", Counted(run.ranks().world(), "rank"),
+                        " passed the first gate")}));
+      run.start().complete = true;
+      lost_starts_.erase(run.id().job_id());
+      return;
+    case AttemptAction::kRequeue:
+      return Requeue(run, action.cause.message);
+    case AttemptAction::kFail:
+      return Fail(run, action.cause, end_at);
+    case AttemptAction::kSucceed:
+      return Stop(run,
+                  {JobAction::kStop, JobState::kSucceeded, "COMPLETED",
+                   absl::StrCat("trained ", run.spec().steps, " steps")},
+                  end_at);
+    case AttemptAction::kNone:
+    case AttemptAction::kFinish:
+      return;
+  }
+}
+
+// A start that was lost with a node is no failure of the job.
+void AttemptSupervisor::Requeue(AttemptRun& run, const std::string& message) {
+  const int times = ++lost_starts_[run.id().job_id()];
+  parts_.metrics.CountLostStart();
+  if (times < kMaxLostStarts) {
+    Stop(run,
+         {JobAction::kStop, JobState::kQueued, "START_LOST",
+          absl::StrCat(message, "; the job is queued again")},
+         Now());
+  } else {
+    Fail(run,
+         {"START_LOST",
+          absl::StrCat(message, "; that happened ", times, " times")},
+         Now());
+  }
+  run.ending().ReleaseUnbegun();
+}
+
+void AttemptSupervisor::Fail(AttemptRun& run, const FailureCause& cause,
+                             absl::Duration end_at) {
+  Stop(run, {JobAction::kStop, JobState::kFailed, cause.reason, cause.message},
+       end_at);
+  const v1::Job& job = parts_.book.Find(run.id().job_id())->job;
+  // -1: nobody writes the weights, they were written.
+  run.ending().SendAbandon(cause,
+                           job.weights_path().empty() ? run.WeightsRank() : -1);
+}
+
+void AttemptSupervisor::Stop(AttemptRun& run, const JobMove& move,
+                             absl::Duration end_at) {
+  LogIfRefused(parts_.book.Move(*parts_.book.Find(run.id().job_id()), move));
+  BeginStop(run, move, end_at);
+}
+
+void AttemptSupervisor::BeginStop(AttemptRun& run, const JobMove& move,
+                                  absl::Duration end_at) {
+  parts_.rendezvous.Close(run.id(), move.message);
+  if (!run.stopping()) {
+    Log(LogLevel::kInfo, "attempt_stops",
+        {{"job", run.id().job_id()},
+         {"attempt", run.id().attempt()},
+         {"reason", move.reason},
+         {"message", move.message}});
+  }
+  run.ending().Begin(move.after_stopping, move.message, end_at);
+}
+
+void AttemptSupervisor::Finish(const std::string& job_id) {
+  JobRecord& record = *parts_.book.Find(job_id);
+  NoteNoWeights(record);
+  LogIfRefused(
+      parts_.book.Move(record, {JobAction::kConfirmGone, JobState::kQueued,
+                                record.job.reason(), record.job.message()}));
+  Log(LogLevel::kInfo, "attempt_ended",
+      {{"job", job_id},
+       {"attempt", record.job.attempt()},
+       {"state", std::string(JobStateName(record.status.state))}});
+  if (IsFinal(record.status.state)) {
+    parts_.metrics.CountFinishedJob(record.status.state);
+    parts_.metrics.JobEnded(job_id, Now());
+    lost_starts_.erase(job_id);
+  }
+  runs_.erase(job_id);
+}
+
+void AttemptSupervisor::PlanNext(AttemptRun& run) {
+  std::optional<PlanWork> next = run.steps().NextWork();
+  if (!next) return;
+  const auto work = std::make_shared<PlanWork>(*std::move(next));
+  parts_.planners.Run([this, id = run.id(), work] {
+    auto outcome = std::make_shared<PlanOutcome>(
+        PlanStep(*work, parts_.planner, parts_.clock));
+    parts_.post([this, id, outcome] {
+      parts_.metrics.ObservePlan(*outcome);
+      AttemptRun* const run = Find(id);
+      if (run == nullptr) return;
+      reports_.TakePlan(*run, std::move(*outcome));
+      Settle(id.job_id());
+    });
+  });
 }
 
 }  // namespace evenstep::coordinator

@@ -27,7 +27,7 @@ namespace evenstep::coordinator {
 struct CoordinatorOptions {
   std::string version = "unknown";
   absl::Duration heartbeat_interval = absl::Seconds(1);
-  SupervisorTimes times;
+  AttemptTimes times;
   // Steps and log lines reach the disk, and followers, so often.
   absl::Duration flush_interval = absl::Milliseconds(100);
   // Retention of finished jobs, by count and age; 0: unlimited. Age counts only

@@ -266,6 +266,15 @@ TEST_F(CoordinatorTest, AJobWithoutWeightsSaysWhy) {
   EXPECT_EQ(Get("job").weights_path(), "");
 }
 
+TEST_F(CoordinatorTest, AJobWhoseProcessesWereAllKilledSaysSo) {
+  StartJob("job");
+  Say(a_, testing::Killed(Id(a_), 0, 9));
+  Say(b_, testing::Killed(Id(a_), 1, 9));
+  EndBoth();
+  EXPECT_EQ(Get("job").weights_path(), "");
+  EXPECT_EQ(Get("job").weights_note(), "no step was done");
+}
+
 TEST_F(CoordinatorTest, AnAttemptThatDoesNotEndIsToldAgainAndAgain) {
   StartJob("job");
   Say(b_, testing::Killed(Id(a_), 1, 9));

@@ -233,7 +233,7 @@ class MessageChaosTest : public ::testing::Test {
     folder_ = mkdtemp(name.data());
     settings_.listen = "127.0.0.1:0";
     settings_.store_path = folder_ + "/store.db";
-    SupervisorTimes& times = settings_.options.times;
+    AttemptTimes& times = settings_.options.times;
     times.lease = absl::Seconds(2);
     times.cause_grace = absl::Milliseconds(20);
     times.explain_grace = absl::Milliseconds(50);

@@ -68,21 +68,21 @@ MessageVerdict RefuseUnlessOk(const char* reason, const absl::Status& status) {
 }
 
 bool RunsRank(const MessageContext& context, int rank) {
-  return context.live->attempt.HasRank(rank) &&
-         context.live->attempt.NodeOf(rank) == context.node;
+  const RankReports& ranks = context.run->ranks();
+  return ranks.HasRank(rank) && ranks.NodeOf(rank) == context.node;
 }
 
 MessageVerdict ForeignRank(const MessageContext& context, int rank) {
-  return Refuse("rank", "node ", context.node, " speaks for rank ", rank,
-                ", which it does not run; the job has ",
-                context.live->attempt.world(), " ranks");
+  return Refuse("rank", "node ", context.node, " sent a message for rank ",
+                rank, ", which it does not run; the job has ",
+                context.run->ranks().world(), " ranks");
 }
 
 // Nothing is planned any more for the step. Of an attempt from before a restart
 // of the coordinator no plan is known, while its trainers run on.
 bool IsPast(const MessageContext& context, int64_t step) {
-  return context.live->stopping ||
-         (step >= 0 && step < context.live->steps.next_step());
+  return context.run->stopping() ||
+         (step >= 0 && step < context.run->steps().next_step());
 }
 
 MessageVerdict CheckLengths(const v1::JobLengthReport& message,
@@ -92,7 +92,7 @@ MessageVerdict CheckLengths(const v1::JobLengthReport& message,
   if (!RunsRank(context, report.rank())) {
     return ForeignRank(context, report.rank());
   }
-  const JobSteps& steps = context.live->steps;
+  const JobSteps& steps = context.run->steps();
   if (IsPast(context, report.step())) return Repeat();
   return FailUnlessOk("content", steps.CheckLengths(report));
 }
@@ -104,7 +104,7 @@ MessageVerdict CheckStep(const v1::JobStepReport& message,
   if (!RunsRank(context, report.rank())) {
     return ForeignRank(context, report.rank());
   }
-  const JobSteps& steps = context.live->steps;
+  const JobSteps& steps = context.run->steps();
   const v1::StepPlan* const plan = steps.Find(report.step());
   if (plan != nullptr) {
     return FailUnlessOk("content", CheckStepReport(*plan, report));
@@ -118,13 +118,12 @@ MessageVerdict CheckStep(const v1::JobStepReport& message,
 MessageVerdict CheckCosts(const v1::MeasuredCosts& message,
                           const MessageContext& context) {
   if (!RunsRank(context, 0)) return ForeignRank(context, 0);
-  if (context.live->steps.costs().has_value()) return Repeat();
+  if (context.run->steps().costs().has_value()) return Repeat();
   const auto costs = wire::FromProto(message.costs());
-  // Costs are estimates: OnCosts replaces those that no plan may be made with.
+  // Costs are estimates: TakeCosts replaces those that no plan may be made
+  // with.
   if (!costs.ok()) return Take();
-  const bool of_video = costs->spatial != planner::LayerTime() ||
-                        costs->temporal != planner::LayerTime();
-  if (!of_video || context.live->spec.model.is_video()) return Take();
+  if (!costs->is_video() || context.run->spec().model.is_video()) return Take();
   return FailUnlessOk("content", absl::InvalidArgumentError(absl::StrCat(
                                      "measured costs of node ", context.node,
                                      " are of a video model")));
@@ -185,7 +184,7 @@ MessageVerdict CheckAbandon(const v1::AbandonRequest& message,
     return ForeignRank(context, message.rank());
   }
   const absl::Status step = wire::CheckRange<int64_t>(
-      "step", message.step(), -1, context.live->spec.steps);
+      "step", message.step(), -1, context.run->spec().steps);
   if (!step.ok()) return RefuseUnlessOk("number", step);
   return RefuseUnlessOk("text", wire::CheckReason(message.reason()));
 }
@@ -215,7 +214,7 @@ MessageVerdict CheckExited(const v1::TrainerExited& message,
     return ForeignRank(context, message.rank());
   }
   const absl::Status numbers =
-      CheckExitNumbers(message, context.live->spec.steps);
+      CheckExitNumbers(message, context.run->spec().steps);
   if (!numbers.ok()) return RefuseUnlessOk("number", numbers);
   return RefuseUnlessOk("text",
                         wire::CheckSize("weights_path", message.weights_path(),
@@ -324,11 +323,11 @@ MessageVerdict CheckAgentMessage(const v1::AgentMessage& message,
                   id.attempt(), ", generation ", id.generation(),
                   " of a job whose id has ", id.job_id().size(), " bytes");
   }
-  if (context.live == nullptr ||
-      context.live->attempt.id().generation() != id.generation()) {
+  if (context.run == nullptr ||
+      context.run->id().generation() != id.generation()) {
     return Stale();
   }
-  if (!context.live->attempt.HasNode(context.node)) {
+  if (FindNode(context.run->nodes(), context.node) == nullptr) {
     return Refuse("attempt", "node ", context.node, " has no part in attempt ",
                   id.attempt(), " of job ", id.job_id());
   }

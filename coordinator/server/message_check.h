@@ -26,14 +26,14 @@
 // with the error of the last one. A hello that breaks a bound ends its stream
 // at once, for nothing can follow it.
 //
-// Pure functions; for the event loop's thread, which owns LiveAttempt.
+// Pure functions; for the event loop's thread, which owns AttemptRun.
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "coordinator/server/live_attempt.h"
+#include "coordinator/attempts/attempt_run.h"
 #include "evenstep/v1/agent.pb.h"
 
 namespace evenstep::coordinator {
@@ -62,7 +62,7 @@ struct MessageVerdict {
 struct MessageContext {
   const std::string& node;
   // The job's live attempt of that number; null: there is none.
-  const LiveAttempt* live = nullptr;
+  const AttemptRun* run = nullptr;
   // The node runs a share of it, and is the agent that was given the share.
   bool is_own = false;
 };

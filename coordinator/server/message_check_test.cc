@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/testing/fake_ranks.h"
+#include "coordinator/testing/test_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "wire/job_spec_proto.h"
@@ -29,48 +29,44 @@ v1::AttemptId Id() {
 // them is committed.
 class MessageCheckTest : public ::testing::Test {
  protected:
-  static LiveAttempt MakeAttempt() {
-    return LiveAttempt(
-        Id(), {{"a", 0, 1}, {"b", 1, 1}},
-        *wire::FromProto(testing::SmallJob("job", 2, kSteps).spec()));
-  }
-  MessageCheckTest() : live_(MakeAttempt()) {
+  MessageCheckTest() {
     planner::TimeModel costs;
     costs.linear_ns_per_token = 100;
-    live_.steps.SetCosts(costs);
-    live_.steps.OpenForData();
+    run_.steps().SetCosts(costs);
+    run_.steps().OpenForData();
     for (int64_t step = 0; step < 2; ++step) {
       for (int rank : {0, 1}) {
         EXPECT_TRUE(
-            live_.steps
+            run_.steps()
                 .AddLengths(
                     testing::Lengths(Id(), rank, 2, step).lengths().report())
                 .ok());
       }
-      PlanOutcome outcome = PlanStep(*live_.steps.NextWork(),
+      PlanOutcome outcome = PlanStep(*run_.steps().NextWork(),
                                      planner::RealPlanner(), RealClock());
-      EXPECT_TRUE(live_.steps.Accept(std::move(outcome)).ok());
+      EXPECT_TRUE(run_.steps().Accept(std::move(outcome)).ok());
     }
-    live_.steps.Forget(0);
+    run_.steps().Forget(0);
   }
 
   MessageVerdict Check(const v1::AgentMessage& message,
                        const std::string& node) {
-    return CheckAgentMessage(message, {node, &live_, true});
+    return CheckAgentMessage(message, {node, &run_, true});
   }
   Verdict VerdictOf(const v1::AgentMessage& message, const std::string& node) {
     return Check(message, node).verdict;
   }
   // For an attempt whose costs are not known yet.
   Verdict VerdictOfCosts(const v1::AgentMessage& message) {
-    const LiveAttempt fresh = MakeAttempt();
-    return CheckAgentMessage(message, {"a", &fresh, true}).verdict;
+    const testing::TestRun fresh(Id(), {"a", "b"}, kSteps);
+    return CheckAgentMessage(message, {"a", &fresh.run, true}).verdict;
   }
   v1::AgentMessage StepOf(int rank) {
-    return testing::Step(Id(), rank, *live_.steps.Find(1));
+    return testing::Step(Id(), rank, *run_.steps().Find(1));
   }
 
-  LiveAttempt live_;
+  testing::TestRun test_{Id(), {"a", "b"}, kSteps};
+  AttemptRun& run_ = test_.run;
 };
 
 TEST_F(MessageCheckTest, WhatAnHonestAgentSaysIsTaken) {
@@ -129,7 +125,7 @@ TEST_F(MessageCheckTest, OtherAttemptsAreStaleAndForeignOnesRefused) {
   EXPECT_EQ(CheckAgentMessage(testing::Started(Id(), 0), {node, nullptr, false})
                 .verdict,
             Verdict::kStale);
-  EXPECT_EQ(CheckAgentMessage(testing::Started(Id(), 0), {node, &live_, false})
+  EXPECT_EQ(CheckAgentMessage(testing::Started(Id(), 0), {node, &run_, false})
                 .verdict,
             Verdict::kStale)
       << "another agent has the name now";
@@ -161,7 +157,7 @@ TEST_F(MessageCheckTest, ReportsOfFinishedStepsAreRepeatsOfUnplannedOnesNot) {
 
 // So it is with every attempt after a restart of the coordinator.
 TEST_F(MessageCheckTest, LateReportsOfAStoppingAttemptAreNoErrors) {
-  live_.stopping = true;
+  run_.ending().Begin(JobState::kFailed, "", absl::InfiniteDuration());
   v1::AgentMessage step = StepOf(0);
   step.mutable_step()->mutable_report()->set_step(17);
   EXPECT_EQ(VerdictOf(step, "a"), Verdict::kRepeat);

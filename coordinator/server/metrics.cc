@@ -66,10 +66,9 @@ Metrics::Metrics(absl::string_view version)
                                    "Planning and checking of one step")),
       plans_rejected_(AddCounters("evenstep_plan_rejected_total",
                                   "Plans replaced by the static policy")),
-      estimates_refused_(
-          AddCounters("evenstep_estimates_refused_total",
-                      "Measured costs or speeds that no plan may be made "
-                      "with; others took their place")),
+      estimates_refused_(AddCounters("evenstep_estimates_refused_total",
+                                     "Measured costs or speeds that were "
+                                     "refused; earlier ones were used")),
       stale_messages_(
           AddCounters("evenstep_stale_messages_total",
                       "Messages of an old generation or attempt, refused")),
@@ -99,8 +98,8 @@ Metrics::Metrics(absl::string_view version)
                         "(predicted) and measured, all live tensors (tensors); "
                         "0 where not known")),
       groups_live_(AddGauges("evenstep_groups_live",
-                             "Groups of two ranks and more that a rank was in, "
-                             "last step, most of a rank")),
+                             "Groups of two or more ranks per rank, last step, "
+                             "maximum over ranks")),
       groups_opened_(AddCounters("evenstep_groups_opened_total",
                                  "Groups opened, once for each rank in them")),
       group_opening_time_(
@@ -119,9 +118,9 @@ Metrics::Metrics(absl::string_view version)
       evaluation_loss_(AddGauges("evenstep_evaluation_loss",
                                  "Mean loss of held-out samples, last "
                                  "evaluation; NaN before the first")),
-      evaluation_time_(AddCounters("evenstep_evaluation_seconds_total",
-                                   "Time of evaluations, slowest rank; beside "
-                                   "the steps")),
+      evaluation_time_(AddCounters(
+          "evenstep_evaluation_seconds_total",
+          "Time of evaluations, slowest rank; not part of the steps")),
       tokens_(AddCounters("evenstep_tokens_total", "Trained tokens")),
       steps_(AddCounters("evenstep_steps_total", "Committed steps")) {
   AddGauges("evenstep_build_info", "Always 1")

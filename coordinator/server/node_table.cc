@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "coordinator/server/message_check.h"
+#include "rpc/transport.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -96,18 +97,20 @@ void NodeTable::RemoveLeftover(const std::string& name,
   });
 }
 
-std::vector<std::pair<std::string, v1::AttemptId>> NodeTable::TakeLeftovers(
-    absl::Duration now, absl::Duration interval) {
-  std::vector<std::pair<std::string, v1::AttemptId>> taken;
+void NodeTable::EndLeftovers(absl::Duration now, absl::Duration interval) {
   for (auto& [name, node] : nodes_) {
     if (node.link == nullptr || node.leftovers.empty() ||
         now < node.end_leftovers_at) {
       continue;
     }
     node.end_leftovers_at = now + interval;
-    for (const v1::AttemptId& id : node.leftovers) taken.emplace_back(name, id);
+    for (const v1::AttemptId& id : node.leftovers) {
+      v1::CoordinatorMessage message;
+      *message.mutable_end()->mutable_attempt() = id;
+      message.mutable_end()->set_message("the attempt is over");
+      node.link->Send(message);
+    }
   }
-  return taken;
 }
 
 void NodeTable::Disconnect(const AgentLink* link, absl::Duration now) {
@@ -160,6 +163,27 @@ std::vector<FreeNode> NodeTable::Free(
     free.push_back({name, node.slots, left});
   }
   return free;
+}
+
+bool NodeTableLinks::IsOwn(const NodeRun& node) const {
+  const Node* const known = nodes_.Find(node.name());
+  return node.folder_id.empty() || known == nullptr ||
+         known->folder_id == node.folder_id;
+}
+
+absl::Status NodeTableLinks::Send(const NodeRun& node,
+                                  const v1::CoordinatorMessage& message) {
+  if (!IsOwn(node)) return absl::OkStatus();
+  const size_t bytes = message.ByteSizeLong();
+  if (bytes <= rpc::kMaxMessageBytes) {
+    nodes_.Send(node.name(), message);
+    return absl::OkStatus();
+  }
+  // The stream would break on it, and break again after every reconnect.
+  metrics_.CountRefusedMessage("outgoing", "too_large");
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "takes ", bytes, " bytes, and a message to an agent at most ",
+      rpc::kMaxMessageBytes));
 }
 
 }  // namespace evenstep::coordinator

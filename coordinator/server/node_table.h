@@ -11,12 +11,13 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "coordinator/attempts/node_run.h"
 #include "coordinator/placement/gang.h"
+#include "coordinator/server/metrics.h"
 #include "evenstep/v1/agent.pb.h"
 
 namespace evenstep::coordinator {
@@ -85,9 +86,8 @@ class NodeTable {
   void RenewAll(absl::Duration now);
   // A hello starts the list anew.
   void AddLeftover(const std::string& name, const v1::AttemptId& id);
-  // Those to be ended now, with their nodes; each again after `interval`.
-  std::vector<std::pair<std::string, v1::AttemptId>> TakeLeftovers(
-      absl::Duration now, absl::Duration interval);
+  // Tells their nodes to end them, and again after `interval`.
+  void EndLeftovers(absl::Duration now, absl::Duration interval);
   void RemoveLeftover(const std::string& name, const v1::AttemptId& id);
   // The stream is over. Nothing happens for a link that was replaced.
   void Disconnect(const AgentLink* link, absl::Duration now);
@@ -112,6 +112,23 @@ class NodeTable {
   const absl::Duration lease_;
   const absl::Duration stream_grace_;
   std::map<std::string, Node> nodes_;
+};
+
+// How attempts reach their nodes. Both outlive it.
+class NodeTableLinks : public AttemptLinks {
+ public:
+  NodeTableLinks(NodeTable& nodes, Metrics& metrics)
+      : nodes_(nodes), metrics_(metrics) {}
+  bool IsOwn(const NodeRun& node) const override;
+  bool IsConnected(const NodeRun& node) const override {
+    return nodes_.IsConnected(node.name());
+  }
+  absl::Status Send(const NodeRun& node,
+                    const v1::CoordinatorMessage& message) override;
+
+ private:
+  NodeTable& nodes_;
+  Metrics& metrics_;
 };
 
 }  // namespace evenstep::coordinator

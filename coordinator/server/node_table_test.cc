@@ -118,16 +118,18 @@ TEST_F(NodeTableTest, ANodeThatIsLateOnAnOpenStreamIsKeptButGetsNoWork) {
 }
 
 TEST_F(NodeTableTest, ANodeWithLeftoversGetsNoNewWork) {
-  Join("a", "1");
+  const auto link = Join("a", "1");
   v1::AttemptId id;
   id.set_job_id("job");
   id.set_attempt(2);
   table_.AddLeftover("a", id);
   EXPECT_EQ(table_.Free({}, kStart)[0].free, 0);
   const absl::Duration interval = absl::Seconds(2);
-  EXPECT_EQ(table_.TakeLeftovers(kStart, interval).size(), 1u);
-  EXPECT_TRUE(table_.TakeLeftovers(kStart, interval).empty());
-  EXPECT_EQ(table_.TakeLeftovers(kStart + interval, interval).size(), 1u);
+  table_.EndLeftovers(kStart, interval);
+  table_.EndLeftovers(kStart, interval);
+  EXPECT_EQ(link->num_sent, 1);
+  table_.EndLeftovers(kStart + interval, interval);
+  EXPECT_EQ(link->num_sent, 2);
   v1::AttemptId other = id;
   other.set_attempt(1);
   table_.RemoveLeftover("a", other);

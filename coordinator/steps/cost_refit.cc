@@ -8,7 +8,9 @@
 
 #include "base/status_macros.h"
 #include "planner/costs/cost_limits.h"
+#include "planner/limits.h"
 #include "planner/validate.h"
+#include "wire/sp_mode_proto.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -19,6 +21,32 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+planner::SequenceSplit SplitOf(const v1::MicroBatch& micro_batch) {
+  const int degree = micro_batch.degree();
+  planner::SequenceSplit split;
+  split.mode = wire::SpModeFromProto(micro_batch.sp_mode())
+                   .value_or(planner::SpMode::kUlysses);
+  split.degree = degree;
+  if (split.mode == planner::SpMode::kSwitch) return split;
+  // 0 means the degree.
+  const int ulysses = micro_batch.ulysses_degree();
+  split.ulysses_degree = ulysses == 0 ? degree : ulysses;
+  split.gather_degree = degree / split.ulysses_degree;
+  return split;
+}
+
+std::vector<planner::Sample> SamplesOf(const v1::MicroBatch& micro_batch) {
+  std::vector<planner::Sample> samples(micro_batch.lengths_size());
+  for (int i = 0; i < micro_batch.lengths_size(); ++i) {
+    samples[i].length = micro_batch.lengths(i);
+    if (i >= micro_batch.shapes_size()) continue;
+    samples[i].frames = micro_batch.shapes(i).frames();
+    samples[i].height = micro_batch.shapes(i).height();
+    samples[i].width = micro_batch.shapes(i).width();
+  }
+  return samples;
 }
 
 // Not in integers: the times may be any.
@@ -33,16 +61,31 @@ double TotalComputeNs(const v1::StepReport& report) {
 }  // namespace
 
 CostRefit::CostRefit(const planner::TimeModel& first,
-                     const planner::ModelShape& model, int world,
+                     const planner::ModelShape& model,
+                     const std::vector<int>& ranks_per_node,
                      const RefitOptions& options)
     : first_(planner::WithinLimits(first)),
       highest_(planner::HighestCosts(first)),
+      model_(model),
       terms_(model, first_),
+      nodes_(first_, {ranks_per_node, {}}),
       options_(options) {
   now_.costs = first_;
   now_.compute = MakeFit(terms_.ComputeCosts(first_));
   now_.collectives = MakeFit(terms_.CollectiveCosts(first_));
-  now_.log_slowness.resize(world);
+  now_.log_slowness.resize(
+      std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), 0));
+}
+
+planner::BatchWork CostRefit::WorkOf(const v1::MicroBatch& micro_batch) const {
+  planner::BatchWork work =
+      planner::WorkOf(model_, SplitOf(micro_batch), SamplesOf(micro_batch),
+                      {micro_batch.recompute_layers(),
+                       micro_batch.recompute_temporal_layers()});
+  work.crosses_nodes =
+      nodes_.ClassOf({micro_batch.first_rank(), micro_batch.degree()})
+          .crosses_nodes;
+  return work;
 }
 
 CostRefit::Fit CostRefit::MakeFit(std::vector<double> first) {
@@ -50,7 +93,7 @@ CostRefit::Fit CostRefit::MakeFit(std::vector<double> first) {
   for (const double cost : first) fit.prior.push_back(cost > 0 ? 1 : 0);
   fit.factor = fit.prior;
   fit.share.resize(first.size());
-  fit.observed = NormalEquations(static_cast<int>(first.size()));
+  fit.observed = planner::NormalEquations(static_cast<int>(first.size()));
   fit.scale = std::move(first);
   return fit;
 }
@@ -81,7 +124,7 @@ void CostRefit::WeighPrior(Fit* fit,
 
 // From the last cost to the first, each beside those that are left.
 std::vector<bool> CostRefit::Unidentified(const Fit& fit) const {
-  NormalEquations left = fit.observed;
+  planner::NormalEquations left = fit.observed;
   std::vector<bool> held(left.size());
   for (int i = left.size() - 1; i >= 0; --i) {
     held[i] = fit.prior[i] == 0 &&
@@ -103,7 +146,7 @@ std::vector<double> CostRefit::Follow(
     for (int i = 0; i < size; ++i) row[i] *= fit->scale[i] / seen.ns;
     fit->observed.Add(row, 1, seen.weight);
   }
-  NormalEquations all = fit->observed;
+  planner::NormalEquations all = fit->observed;
   std::vector<double> highest_factor;
   for (int i = 0; i < size; ++i) {
     std::vector<double> row(size);
@@ -141,7 +184,8 @@ void CostRefit::ObserveCompute(const v1::StepPlan& plan,
     for (const v1::MicroBatchTime& time : report.micro_batches()) {
       if (time.compute_ns() <= 0) continue;
       Observation seen;
-      seen.terms = terms_.ComputeTerms(plan.micro_batches(time.index()));
+      seen.terms =
+          terms_.ComputeTerms(WorkOf(plan.micro_batches(time.index())));
       const double ns = static_cast<double>(time.compute_ns()) * speed;
       seen.ns = Bounded(ns, Dot(now, seen.terms));
       // A rank's step weighs 1, whatever its parts.
@@ -181,7 +225,7 @@ void CostRefit::ObserveCollectives(const v1::StepPlan& plan,
     const v1::MicroBatch& micro_batch = plan.micro_batches(i);
     if (micro_batch.degree() == 1 || least_ns[i] <= 0) continue;
     Observation seen;
-    seen.terms = terms_.CollectiveTerms(micro_batch);
+    seen.terms = terms_.CollectiveTerms(WorkOf(micro_batch));
     seen.ns = Bounded(static_cast<double>(least_ns[i]),
                       Dot(terms_.CollectiveCosts(now_.costs), seen.terms));
     total_ns += seen.ns;
@@ -200,8 +244,8 @@ void CostRefit::ObserveSpeeds(const v1::StepPlan& plan,
   for (const v1::StepReport& report : reports) {
     double nominal_ns = 0;
     for (const v1::MicroBatchTime& time : report.micro_batches()) {
-      nominal_ns +=
-          Dot(now, terms_.ComputeTerms(plan.micro_batches(time.index())));
+      nominal_ns += Dot(
+          now, terms_.ComputeTerms(WorkOf(plan.micro_batches(time.index()))));
     }
     const double measured_ns = TotalComputeNs(report);
     if (nominal_ns <= 0 || measured_ns <= 0) continue;

@@ -13,8 +13,9 @@
 // what is expected counts as one at the bound: one hiccup moves little, a
 // lasting change is followed within some steps.
 //
-// Of a video model the costs of both kinds of layer are followed: pairs of each
-// by themselves; what a token costs, together, shared as at first.
+// What is fitted is in planner/costs/cost_terms.h. The costs of a token in both
+// kinds of layer of a video model are followed together and shared as at first;
+// so is attention's part of them.
 //
 // Costs and speeds stay within what a plan may be made with
 // (planner/costs/cost_limits.h), whatever the reports say. A cost that was 0 at
@@ -28,9 +29,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/nonnegative_fit.h"
-#include "coordinator/steps/cost_terms.h"
 #include "evenstep/v1/plan.pb.h"
+#include "planner/costs/cost_terms.h"
+#include "planner/costs/nonnegative_fit.h"
 #include "planner/request.h"
 
 namespace evenstep::coordinator {
@@ -55,7 +56,8 @@ struct RefitOptions {
 class CostRefit {
  public:
   CostRefit(const planner::TimeModel& first, const planner::ModelShape& model,
-            int world, const RefitOptions& options = {});
+            const std::vector<int>& ranks_per_node,
+            const RefitOptions& options = {});
 
   // One committed step: a checked report of each rank, at the rank's index. The
   // first step is left out: its times are those of first use. INVALID_ARGUMENT:
@@ -79,7 +81,7 @@ class CostRefit {
     // Of the time that the first observations took; 0: not seen yet.
     std::vector<double> share;
     std::vector<double> factor;  // the last solution
-    NormalEquations observed{0};
+    planner::NormalEquations observed{0};
   };
   // All that steps change.
   struct State {
@@ -95,6 +97,7 @@ class CostRefit {
     double weight = 0;
   };
 
+  planner::BatchWork WorkOf(const v1::MicroBatch& micro_batch) const;
   static Fit MakeFit(std::vector<double> first);
   // Costs without a first value that the reports do not tell from the others.
   std::vector<bool> Unidentified(const Fit& fit) const;
@@ -117,7 +120,9 @@ class CostRefit {
 
   const planner::TimeModel first_;
   const planner::TimeModel highest_;
-  const CostTerms terms_;
+  const planner::ModelShape model_;
+  const planner::CostTerms terms_;
+  const planner::NodeMap nodes_;
   const RefitOptions options_;
   State now_;
 };

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/costs/cost_limits.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 
 namespace evenstep::coordinator {
 namespace {
@@ -63,7 +63,7 @@ TEST(CostRefitLimitsTest, OneLengthDoesNotSayWhatIsQuadratic) {
   planner::TimeModel first = Costs();
   first.quadratic_ns_per_token2 = 0;
   first.head_ns_per_token = 0;
-  CostRefit refit(first, TextModel(), kWorld);
+  CostRefit refit(first, TextModel(), {kWorld});
   for (int64_t step = 1; step < 60; ++step) {
     const v1::StepPlan plan = PlanOfOneLength(step, 64);
     // The machine is busy: now this rank, now the other one.
@@ -78,7 +78,7 @@ TEST(CostRefitLimitsTest, OneLengthDoesNotSayWhatIsQuadratic) {
 }
 
 TEST(CostRefitLimitsTest, WithoutFirstCostsTheTimeIsATokens) {
-  CostRefit refit({}, TextModel(), kWorld);
+  CostRefit refit({}, TextModel(), {kWorld});
   for (int64_t step = 1; step < 60; ++step) {
     const v1::StepPlan plan = PlanOfOneLength(step, 64);
     ASSERT_TRUE(
@@ -93,7 +93,7 @@ TEST(CostRefitLimitsTest,
      AnEstimateIsHeldAtItsLimitAndTheOthersExplainTheRest) {
   planner::TimeModel first;
   first.linear_ns_per_token = 1000;
-  CostRefit refit(first, TextModel(), kWorld);
+  CostRefit refit(first, TextModel(), {kWorld});
   // 5,000 ns for a pair: more than a plan may be made with.
   for (int64_t step = 1; step < 400; ++step) {
     const v1::StepPlan plan = PlanOfOneLength(step, 8 + step % 50);
@@ -109,7 +109,7 @@ TEST(CostRefitLimitsTest,
 
 TEST(CostRefitLimitsTest, TheLongestTimesThatAMessageHoldsAreFollowedToo) {
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
-  CostRefit refit({}, TextModel(), kWorld);
+  CostRefit refit({}, TextModel(), {kWorld});
   for (int64_t step = 1; step < 20; ++step) {
     v1::StepPlan plan = PlanOfOneLength(step, 8 + step % 5);
     // Three micro-batches of a rank: their times have no sum in 63 bits.
@@ -136,7 +136,7 @@ TEST(CostRefitLimitsTest, TheLongestTimesThatAMessageHoldsAreFollowedToo) {
 TEST(CostRefitLimitsTest, EstimatesThatAreNoNumbersAreDropped) {
   RefitOptions options;
   options.memory = std::nan("");
-  CostRefit refit(Costs(), TextModel(), kWorld, options);
+  CostRefit refit(Costs(), TextModel(), {kWorld}, options);
   for (int64_t step = 1; step < 4; ++step) {
     const v1::StepPlan plan = PlanOfOneLength(step, 8);
     EXPECT_EQ(refit.Observe(plan, ComputeTimes(plan, {5'000, 9'000})).code(),

@@ -194,10 +194,13 @@ std::vector<v1::StepReport> ReportSteps(const Case& drawn,
 int RunCase(const Case& drawn, uint64_t seed) {
   Draws draws(seed + 1'000'000);
   const jobspec::JobSpec& spec = drawn.spec;
+  const planner::ModelShape model = jobspec::ToModelShape(spec.model);
+  // As costs that rank 0 has measured.
+  const planner::TimeModel first = planner::PlannableCosts(drawn.first, model);
   JobSteps steps(spec, {spec.ranks}, 1);
-  steps.SetCosts(drawn.first);
+  steps.SetCosts(first);
   steps.OpenForData();
-  CostRefit refit(drawn.first, jobspec::ToModelShape(spec.model), spec.ranks);
+  CostRefit refit(first, model, {spec.ranks});
   int num_refused = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
     for (int rank = 0; rank < spec.ranks; ++rank) {

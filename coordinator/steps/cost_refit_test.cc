@@ -152,7 +152,7 @@ class Machine {
 
 CostRefit RunSteps(const planner::TimeModel& first, const Machine& machine,
                    int64_t steps) {
-  CostRefit refit(first, TextModel(), kWorld);
+  CostRefit refit(first, TextModel(), {kWorld});
   for (int64_t step = 0; step < steps; ++step) {
     const v1::StepPlan plan = machine.Plan(step);
     EXPECT_TRUE(refit.Observe(plan, machine.Run(plan)).ok());
@@ -205,7 +205,7 @@ TEST(CostRefitTest, NoCostIsEverNegative) {
   truth.micro_batch_fixed_ns = 60'000'000;
   truth.linear_ns_per_token = 0;
   truth.quadratic_ns_per_token2 = 0;
-  CostRefit refit(Costs(), TextModel(), kWorld);
+  CostRefit refit(Costs(), TextModel(), {kWorld});
   const Machine machine(truth);
   for (int64_t step = 0; step < 60; ++step) {
     const v1::StepPlan plan = machine.Plan(step);
@@ -226,7 +226,7 @@ TEST(CostRefitTest, NoCostIsEverNegative) {
 
 TEST(CostRefitTest, StepsThatAllLookAlikeKeepTheRatioOfCosts) {
   const Machine machine(Costs(1.5));
-  CostRefit refit(Costs(), TextModel(), kWorld);
+  CostRefit refit(Costs(), TextModel(), {kWorld});
   for (int64_t step = 1; step < 60; ++step) {
     v1::StepPlan plan = machine.Plan(1);
     plan.set_step(step);
@@ -345,7 +345,7 @@ TEST(CostRefitTest, BothKindsOfLayersOfAVideoModelAreFollowed) {
   planner::TimeModel first = truth;
   first.spatial = {2000, 4};
   first.temporal = {2000, 16};
-  CostRefit refit(first, model, kWorld);
+  CostRefit refit(first, model, {kWorld});
   for (int64_t step = 0; step < 120; ++step) {
     const v1::StepPlan plan = VideoPlan(step);
     std::vector<v1::StepReport> reports(kWorld);

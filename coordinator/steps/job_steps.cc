@@ -162,7 +162,8 @@ void JobSteps::Refit(const v1::StepPlan& plan,
                      CommittedStep* committed) {
   if (!spec_.refit || !costs_.has_value()) return;
   if (!refit_.has_value()) {
-    refit_.emplace(*costs_, jobspec::ToModelShape(spec_.model), spec_.ranks);
+    refit_.emplace(*costs_, jobspec::ToModelShape(spec_.model),
+                   ranks_per_node_);
   }
   committed->refit_refusal = refit_->Observe(plan, reports);
   if (!committed->refit_refusal.ok()) return;

@@ -12,7 +12,7 @@ namespace evenstep::data {
 namespace {
 
 // Of what the keys are made; an index of another is made again.
-constexpr int64_t kKeyVersion = 4;
+constexpr int64_t kKeyVersion = 5;
 // Progress is reported after so many bytes.
 constexpr int64_t kReportBytes = int64_t{1} << 20;
 

@@ -50,7 +50,10 @@ class IndexBuilder {
   // Named up to kMostNoteBytes.
   void AddBad(const std::string& name, absl::string_view reason);
   // The newest file is left out: JSON without records.
-  void LeaveOutJson() { ++content_.header.num_json; }
+  void LeaveOutJson() {
+    ++content_.header.num_json;
+    content_.files.back().kind = kLeftOutJson;
+  }
   // Where `text` is found in LengthIndex::names().
   int64_t AddName(absl::string_view text);
   // Bytes that the content key depends on beside the documents.

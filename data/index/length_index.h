@@ -57,6 +57,9 @@ inline int64_t HashedBytes(const IndexedDocument& document) {
                               : document.bytes;
 }
 
+// IndexedFile::kind of JSON without records, which is left out.
+inline constexpr int64_t kLeftOutJson = -1;
+
 struct IndexedFile {
   int64_t name_offset = 0;
   int64_t name_bytes = 0;

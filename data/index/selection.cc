@@ -25,6 +25,28 @@ uint64_t ContentKey(const LengthIndex& index, const DatasetOptions& options) {
   return hash.value();
 }
 
+UnreadFiles FilesWithoutDocuments(const LengthIndex& index) {
+  std::vector<bool> is_read(index.header().num_files);
+  for (int64_t row = 0; row < index.num_documents(); ++row) {
+    is_read[index.document(row).file] = true;
+  }
+  UnreadFiles unread;
+  int64_t most = -1;
+  for (int64_t i = 0; i < index.header().num_files; ++i) {
+    const int64_t bytes = index.file(i).bytes;
+    if (is_read[i]) {
+      unread.bytes_read += bytes;
+      continue;
+    }
+    ++unread.num_files;
+    unread.bytes += bytes;
+    if (bytes <= most) continue;
+    most = bytes;
+    unread.largest = std::string(index.file_name(i));
+  }
+  return unread;
+}
+
 }  // namespace
 
 absl::StatusOr<Selection> Selection::Make(LengthIndex index,
@@ -45,8 +67,12 @@ absl::StatusOr<Selection> Selection::Make(LengthIndex index,
       continue;
     }
     if (length > options.max_length) {
-      rules.AddTooLong(length, [&] { return source.name(documents, row); });
-      if (options.on_too_long != OnTooLong::kTruncate) continue;
+      rules.AddTooLong(length, documents.document(row).number == 0,
+                       [&] { return source.name(documents, row); });
+      const bool is_cut = options.on_too_long == OnTooLong::kTruncate;
+      summary.tokens_left_out +=
+          length - (is_cut ? judged.truncated_tokens : 0);
+      if (!is_cut) continue;
       length = judged.truncated_tokens;
     }
     rows.push_back(row);
@@ -61,9 +87,13 @@ absl::StatusOr<Selection> Selection::Make(LengthIndex index,
   summary.num_samples = static_cast<int64_t>(rows.size());
   summary.num_bad = rules.num_bad();
   summary.num_too_long = rules.num_too_long();
+  summary.num_long_files = rules.num_long_files();
   summary.left_out = listed;
   summary.left_out.json = documents.header().num_json;
   summary.num_truncated = rules.num_truncated();
+  if (source.all_files_hold_documents) {
+    summary.unread = FilesWithoutDocuments(documents);
+  }
   summary.content_key = ContentKey(documents, options);
   EVENSTEP_RETURN_IF_ERROR(rules.Check(summary.num_samples, summary.left_out));
   if (summary.num_samples < documents.num_documents()) {

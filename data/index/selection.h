@@ -36,6 +36,8 @@ class Selection {
     // For messages.
     std::function<std::string(const LengthIndex&, int64_t row)> name;
     std::function<JudgedDocument(const LengthIndex&, int64_t row)> judge;
+    // Documents are in each file that can be read.
+    bool all_files_hold_documents = true;
   };
 
   // `listed` is what the listing left out, which no index has.

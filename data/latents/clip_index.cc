@@ -86,7 +86,7 @@ absl::string_view KindOfNotFinite(float value) {
   return std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "-infinite";
 }
 
-// Why a tensor is no clip of any job; empty: it is one.
+// Why a tensor is not a clip of any job; empty: it is one.
 std::string ProblemOf(const TensorPlace& place) {
   const std::string form =
       absl::StrCat(place.dtype, " [", absl::StrJoin(place.shape, ", "), "]");
@@ -240,7 +240,7 @@ absl::Status CheckClips(const LengthIndex& index) {
   for (int64_t row = 0; row < index.num_documents(); ++row) {
     if (!IsClip(index, row)) {
       return absl::DataLossError(
-          absl::StrCat("length index is unsound: row ", row, " is no clip"));
+          absl::StrCat("length index is unsound: row ", row, " is not a clip"));
     }
   }
   return absl::OkStatus();

@@ -35,11 +35,11 @@ struct IndexedClip {
   absl::string_view name;  // of the tensor
 };
 
-// Reads every clip of the files. A tensor that is no clip, and one that has a
-// value that is not finite, is bad, by name and element.
+// Reads every clip of the files. A tensor that is not a clip, and one that has
+// a value that is not finite, is bad, by name and element.
 absl::Status ScanClips(const FileList& list, IndexBuilder* builder);
 
-// DATA_LOSS: a row is no clip's.
+// DATA_LOSS: a row is not a clip's.
 absl::Status CheckClips(const LengthIndex& index);
 // The index passed CheckClips, and outlives the result.
 IndexedClip ClipOf(const LengthIndex& index, int64_t row);

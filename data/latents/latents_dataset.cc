@@ -74,6 +74,9 @@ class LatentsDataset : public Dataset {
   absl::Span<const std::string> BadSamples() const override {
     return selection_.notes();
   }
+  uint64_t ContentHash(int64_t document) const override {
+    return selection_.document(document).hash;
+  }
   int64_t Vocab() const override { return 0; }  // no tokens
   ClipShape Shape(int64_t document) const override {
     return Truncated(InPatches(Clip(document), patch_), max_length_);

@@ -253,7 +253,7 @@ TEST_F(LatentsDatasetTest, MovingLatentsOutOfRangeAreNamed) {
   EXPECT_THAT(error({.clips = 99'999'999'999}),
               HasSubstr("clips: 99999999999 is not in 1 to 100000"));
   EXPECT_THAT(error({.max_frames = 0}), HasSubstr("max-frames: 0"));
-  EXPECT_THAT(error({.max_side = 6}), HasSubstr("6 is no multiple of 4"));
+  EXPECT_THAT(error({.max_side = 6}), HasSubstr("6 is not a multiple of 4"));
 }
 
 TEST_F(LatentsDatasetTest, MovingLatentsAreNotMixedWithALargerSet) {

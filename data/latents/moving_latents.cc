@@ -125,7 +125,7 @@ absl::Status CheckOptions(const MovingLatentsOptions& options) {
   }
   if (options.max_side % 4 == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("max-side: ", options.max_side, " is no multiple of 4"));
+      absl::StrCat("max-side: ", options.max_side, " is not a multiple of 4"));
 }
 
 std::string PathOf(const std::string& folder, int64_t file) {

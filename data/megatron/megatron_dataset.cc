@@ -151,6 +151,9 @@ class MegatronDataset : public Dataset {
   absl::Span<const std::string> BadSamples() const override {
     return selection_.notes();
   }
+  uint64_t ContentHash(int64_t document) const override {
+    return selection_.document(document).hash;
+  }
   int64_t Vocab() const override { return 0; }
 
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
@@ -188,7 +191,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMegatronDataset(
                          [&](const LengthIndex& index, int64_t row) {
                            return NameOf(index.document(row).number, bin);
                          },
-                     .judge = JudgeTokens(options, options.vocab)}));
+                     .judge = JudgeTokens(options, options.vocab),
+                     .all_files_hold_documents = false}));
   return std::make_unique<MegatronDataset>(absl::StrCat(pair.root, "/", bin),
                                            std::move(selection));
 }

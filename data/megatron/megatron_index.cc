@@ -31,7 +31,7 @@ Number At(absl::string_view bytes, int64_t offset) {
 
 absl::Status Unsound(absl::string_view reason) {
   return absl::DataLossError(
-      absl::StrCat("it is no sound Megatron index: ", reason));
+      absl::StrCat("it is not a valid Megatron index: ", reason));
 }
 
 absl::Status CheckType(int code) {

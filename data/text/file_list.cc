@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -282,6 +283,20 @@ std::string RootOrHere(bool is_absolute) {
   return std::string(is_absolute ? "/" : ".");
 }
 
+// NOT_FOUND with what to write for a `~` that no shell has expanded.
+absl::Status NoPath(int error, absl::string_view path) {
+  absl::Status none = ErrnoStatus(error, "no data:", path);
+  const size_t tilde = path.find("~/");
+  const bool is_part = tilde == 0 || (tilde != absl::string_view::npos &&
+                                      path[tilde - 1] == '/');
+  if (!is_part) return none;
+  const char* const home = getenv("HOME");
+  return absl::Status(
+      none.code(),
+      absl::StrCat(none.message(), "; ~ is not expanded here: write ",
+                   home == nullptr ? "HOME" : home, path.substr(tilde + 1)));
+}
+
 absl::StatusOr<FileList> ListPattern(absl::string_view path) {
   std::vector<std::string> parts = absl::StrSplit(path, '/');
   const auto first = std::find_if(parts.begin(), parts.end(), IsPattern);
@@ -289,7 +304,7 @@ absl::StatusOr<FileList> ListPattern(absl::string_view path) {
   if (root.empty()) root = RootOrHere(absl::StartsWith(path, "/"));
   struct stat info;
   if (stat(root.c_str(), &info) != 0) {
-    return ErrnoStatus(errno, "no data:", root);
+    return NoPath(errno, root);
   }
   std::vector<std::string> pattern;
   for (auto part = first; part != parts.end(); ++part) {
@@ -319,7 +334,7 @@ absl::StatusOr<FileList> ListFiles(absl::string_view path) {
   struct stat info;
   if (stat(text.c_str(), &info) != 0) {
     if (IsPattern(path)) return ListPattern(path);
-    return ErrnoStatus(errno, "no data:", path);
+    return NoPath(errno, path);
   }
   if (S_ISDIR(info.st_mode)) return Walker(text, {"**", "*"}).Walk();
   return ListOneFile(text, info);

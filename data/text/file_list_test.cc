@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,7 +18,10 @@ namespace evenstep::data {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class FileListTest : public ::testing::Test {
  protected:
@@ -107,11 +111,14 @@ TEST_F(FileListTest, WhatToolsKeepIsLeftOutAndCounted) {
        {"a.txt", "node_modules/x/README.md", "p/__pycache__/a.pyc",
         "target/CACHEDIR.TAG", "target/b.txt", "venv/pyvenv.cfg",
         "venv/lib/c.txt", "model/config.json", "model/tokenizer.json",
-        "model/model-1-of-2.safetensors", "model/README.md"}) {
+        "model/model-1-of-2.safetensors", "model/README.md",
+        "model/chat_template.jinja", "model/vocab.txt", "model/merges.txt",
+        "model/modeling_x.py", "modeling_x.py"}) {
     Write(name);
   }
-  EXPECT_THAT(Names(""), ElementsAre("a.txt", "model/README.md"));
-  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 7);
+  EXPECT_THAT(Names(""),
+              ElementsAre("a.txt", "model/README.md", "modeling_x.py"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 11);
   EXPECT_THAT(Names("**/node_modules/**"),
               ElementsAre("node_modules/x/README.md"));
   EXPECT_THAT(Names("target/*.txt"), ElementsAre("b.txt"));
@@ -129,6 +136,19 @@ TEST_F(FileListTest, BackupsOfEditorsAreLeftOutAndCounted) {
   EXPECT_THAT(Names("n*"), ElementsAre("note"));
   EXPECT_THAT(Names("*~"), ElementsAre("note~"));
   EXPECT_THAT(Names("note~"), ElementsAre("note~"));
+}
+
+TEST_F(FileListTest, WhatOfficesAndCopyingProgramsKeepIsLeftOut) {
+  for (const char* name :
+       {"note.md", "~$letter.docx", "desktop.ini", "Thumbs.db", "note.md.orig",
+        "note.TMP", "note.sync-conflict-20251201-120000-ABCDEFG.md",
+        "note (me's conflicted copy 2025-12-01).md", "conflict.md"}) {
+    Write(name);
+  }
+  EXPECT_THAT(Names(""), ElementsAre("conflict.md", "note.md"));
+  EXPECT_EQ(ListFiles(Path(""))->left_out.tools, 7);
+  EXPECT_THAT(Names("*.orig"), ElementsAre("note.md.orig"));
+  EXPECT_THAT(Names("desktop.ini"), ElementsAre("desktop.ini"));
 }
 
 TEST_F(FileListTest, WhatDescribesADataSetIsNoPartOfIt) {
@@ -264,6 +284,17 @@ TEST_F(FileListTest, MissingPathsAreNotFound) {
   EXPECT_EQ(ListFiles(Path("none/*.txt")).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(ListFiles("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FileListTest, ATildeThatNoShellExpandedIsExplained) {
+  const std::string hint = "; ~ is not expanded here: write ";
+  const std::string home = getenv("HOME") == nullptr ? "HOME" : getenv("HOME");
+  for (const std::string& path : {std::string("~/none/d"), Path("~/none/d")}) {
+    EXPECT_THAT(std::string(ListFiles(path).status().message()),
+                EndsWith(hint + home + "/none/d"));
+  }
+  EXPECT_THAT(std::string(ListFiles(Path("a~/d")).status().message()),
+              Not(HasSubstr(hint)));
 }
 
 TEST_F(FileListTest, RelativePathsWork) {

@@ -9,16 +9,29 @@ namespace evenstep::data {
 namespace {
 
 // Beside a config.json, each of these says that a folder holds a model.
-constexpr absl::string_view kModelSigns[] = {
-    "tokenizer.json", "tokenizer.model", "model.safetensors",
-    "model.safetensors.index.json", "pytorch_model.bin"};
-constexpr absl::string_view kModelNames[] = {
-    "config.json",          "generation_config.json",
-    "tokenizer.json",       "tokenizer_config.json",
-    "tokenizer.model",      "special_tokens_map.json",
-    "added_tokens.json",    "vocab.json",
-    "merges.txt",           "preprocessor_config.json",
-    "processor_config.json"};
+constexpr absl::string_view kModelSigns[] = {"tokenizer.json",
+                                             "tokenizer.model",
+                                             "vocab.txt",
+                                             "model.safetensors",
+                                             "model.safetensors.index.json",
+                                             "pytorch_model.bin"};
+constexpr absl::string_view kModelNames[] = {"config.json",
+                                             "generation_config.json",
+                                             "tokenizer.json",
+                                             "tokenizer_config.json",
+                                             "tokenizer.model",
+                                             "special_tokens_map.json",
+                                             "added_tokens.json",
+                                             "vocab.json",
+                                             "merges.txt",
+                                             "preprocessor_config.json",
+                                             "processor_config.json",
+                                             "chat_template.jinja",
+                                             "chat_template.json",
+                                             "vocab.txt"};
+// Code that a model is loaded with: modeling_x.py.
+constexpr absl::string_view kModelCode[] = {"modeling_", "configuration_",
+                                            "tokenization_", "processing_"};
 
 // What describes a data set of the Hugging Face hub, and holds none of it.
 constexpr absl::string_view kDataSetNames[] = {
@@ -32,7 +45,12 @@ bool Contains(const List& list, absl::string_view name) {
 bool IsModelFile(absl::string_view name) {
   return Contains(kModelNames, name) || absl::EndsWith(name, ".safetensors") ||
          absl::EndsWith(name, ".safetensors.index.json") ||
-         absl::StartsWith(name, "pytorch_model");
+         absl::StartsWith(name, "pytorch_model") ||
+         (absl::EndsWith(name, ".py") &&
+          std::any_of(std::begin(kModelCode), std::end(kModelCode),
+                      [name](absl::string_view start) {
+                        return absl::StartsWith(name, start);
+                      }));
 }
 
 }  // namespace
@@ -76,9 +94,16 @@ bool IsToolFolderName(absl::string_view name) {
 
 bool IsBackupName(absl::string_view name) {
   if (name.size() > 2 && name.front() == '#' && name.back() == '#') return true;
-  return absl::EndsWith(name, "~") || absl::EndsWithIgnoreCase(name, ".bak") ||
-         absl::EndsWithIgnoreCase(name, ".swp") ||
-         absl::EndsWithIgnoreCase(name, ".swo");
+  for (const absl::string_view ending :
+       {"~", ".bak", ".swp", ".swo", ".orig", ".tmp"}) {
+    if (absl::EndsWithIgnoreCase(name, ending)) return true;
+  }
+  // Office's locks, Windows' folders, copies of Syncthing and Dropbox.
+  return absl::StartsWith(name, "~$") ||
+         absl::EqualsIgnoreCase(name, "desktop.ini") ||
+         absl::EqualsIgnoreCase(name, "thumbs.db") ||
+         absl::StrContains(name, ".sync-conflict-") ||
+         absl::StrContains(name, "conflicted copy");
 }
 
 }  // namespace evenstep::data

@@ -49,8 +49,9 @@ class FolderRules {
 // Whether folders of this name hold what a tool has put there.
 bool IsToolFolderName(absl::string_view name);
 
-// Whether an editor names its backups and unsaved copies so: `note~`,
-// `note.bak`, `note.swp`, `#note#`. Of a pattern: whether it means such names.
+// Whether an editor, an office or a program that copies files names what it
+// keeps beside them so: `note~`, `note.bak`, `note.swp`, `#note#`, `note.orig`,
+// `~$note.docx`, `desktop.ini`. Of a pattern: whether it means such names.
 bool IsBackupName(absl::string_view name);
 
 }  // namespace evenstep::data

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "data/text/foreign_json.h"
 #include "data/text/json_parser.h"
 
 namespace evenstep::data {
@@ -30,17 +31,17 @@ struct RefusedKey {
 
 constexpr char kOnlyText[] = "only text is trained";
 constexpr char kOneWeight[] =
-    "what is trained is said by `weight`, which is 0 or 1";
+    "use `weight` (0 or 1) to select trained messages";
 constexpr char kInContent[] = "write what the model shall see into `content`";
 
 // Of a message.
 constexpr RefusedKey kMessageKeys[] = {
-    {"tool_calls", "write what the model says into `content`"},
-    {"function_call", "write what the model says into `content`"},
-    {"refusal", "write what the model says into `content`"},
-    {"reasoning_content", "write what the model says into `content`"},
-    {"reasoning", "write what the model says into `content`"},
-    {"thinking", "write what the model says into `content`"},
+    {"tool_calls", "put the answer into `content`"},
+    {"function_call", "put the answer into `content`"},
+    {"refusal", "put the answer into `content`"},
+    {"reasoning_content", "put the answer into `content`"},
+    {"reasoning", "put the answer into `content`"},
+    {"thinking", "put the answer into `content`"},
     {"name", kInContent},
     {"image", kOnlyText},
     {"images", kOnlyText},
@@ -69,6 +70,14 @@ constexpr RefusedKey kContextKeys[] = {
     {"videos", kOnlyText},
 };
 
+// Of a record with `messages` or `prompt`: which answers are good. Trained as
+// they are, the bad ones would be taught, too.
+constexpr RefusedKey kPreferenceKeys[] = {
+    {"chosen", "pairs of `chosen` and `rejected` are not trained"},
+    {"rejected", "pairs of `chosen` and `rejected` are not trained"},
+    {"reward", "answers are not weighed by `reward`; keep the good ones"},
+};
+
 // Of any record.
 constexpr RefusedKey kMaskKeys[] = {
     {"loss_mask", "masks come from `prompt` or `messages`"},
@@ -80,21 +89,6 @@ constexpr RefusedKey kMaskKeys[] = {
 // nothing to train.
 constexpr absl::string_view kAnswerRoles[] = {"assistant", "gpt", "chatgpt",
                                               "model",     "bot", "ai"};
-
-// Fields by which other formats are known.
-constexpr RefusedKey kForeignKeys[] = {
-    {"conversations",
-     "`conversations` (from, value) become `messages` (role, content)"},
-    {"conversation",
-     "`conversation` becomes `messages`, a list of role and content"},
-    {"chosen", "pairs of `chosen` and `rejected` are not trained"},
-    {"instruction",
-     "`instruction` and `input` become `prompt`, `output` becomes "
-     "`completion`"},
-    {"question", "`question` becomes `prompt`, `answer` becomes `completion`"},
-    {"input_ids", "token ids are trained from megatron:PREFIX"},
-    {"content", "rename `content` to `text`"},
-};
 
 absl::Status Bad(absl::string_view reason) {
   return absl::InvalidArgumentError(reason);
@@ -147,7 +141,7 @@ absl::StatusOr<std::optional<bool>> IsTrained(
                               "; it is 0 (not trained) or 1 (trained)"));
     }
     if (trained.has_value() && *trained != is_one) {
-      return Bad(absl::StrCat("`", key, "` says the opposite of another key"));
+      return Bad(absl::StrCat("`", key, "` contradicts another key"));
     }
     trained = is_one;
   }
@@ -183,6 +177,19 @@ absl::Status CheckLabels(const Json& record) {
   return Bad(
       "`labels` of numbers is not supported: masks come from `prompt` or "
       "`messages`");
+}
+
+absl::Status CheckPreferences(const Json& record) {
+  for (const RefusedKey& key : kPreferenceKeys) {
+    if (!IsEmpty(record, key.name)) return Bad(key.reason);
+  }
+  // Classes are numbers or words.
+  if (IsAbsent(record, "label") || !record["label"].is_boolean()) {
+    return absl::OkStatus();
+  }
+  return Bad(
+      "`label` of true or false says whether the answer is good, and both "
+      "would be trained; keep the good ones, without `label`");
 }
 
 absl::Status CheckMasks(const Json& record) {
@@ -293,9 +300,6 @@ absl::StatusOr<TextDocument> FromPrompt(Json* record) {
   if (has_response && !IsAbsent(*record, "completion")) {
     return Bad("`completion` and `response` are both there; leave one out");
   }
-  if (!IsEmpty(*record, "chosen")) {
-    return Bad("pairs of `chosen` and `rejected` are not trained");
-  }
   TextDocument document(2);
   document[0].loss = Loss::kMasked;
   document[1].ends = true;
@@ -311,20 +315,17 @@ absl::StatusOr<TextDocument> FromPrompt(Json* record) {
 
 absl::Status NoDocument(const Json& record) {
   constexpr char kNone[] = "there is no `text`, `messages` or `prompt`";
-  for (const RefusedKey& key : kForeignKeys) {
-    if (!IsAbsent(record, key.name)) {
-      return Bad(absl::StrCat(kNone, ": ", key.reason));
-    }
-  }
+  std::vector<std::string> present;
   std::vector<std::string> names;
   for (const auto& [name, value] : record.items()) {
-    if (names.size() == kMostNamedFields) {
-      names.emplace_back("...");
-      break;
-    }
+    if (!value.is_null()) present.push_back(name);
+    if (names.size() == kMostNamedFields) names.emplace_back("...");
+    if (names.size() > kMostNamedFields) continue;
     names.push_back(
         absl::StrCat("`", name, "`", value.is_null() ? " (null)" : ""));
   }
+  const std::string rename = HowToRename(present);
+  if (!rename.empty()) return Bad(absl::StrCat(kNone, ": ", rename));
   return Bad(absl::StrCat(
       kNone, names.empty() ? "; the record has no fields" : "; the record has ",
       absl::StrJoin(names, ", ")));
@@ -339,6 +340,7 @@ absl::StatusOr<TextDocument> FromRecord(Json* record) {
   }
   const bool is_chat = !IsAbsent(*record, "messages");
   if (!is_chat && IsAbsent(*record, "prompt")) return NoDocument(*record);
+  EVENSTEP_RETURN_IF_ERROR(CheckPreferences(*record));
   EVENSTEP_RETURN_IF_ERROR(RefuseKeys(*record, kContextKeys));
   return is_chat ? FromMessages(&(*record)["messages"]) : FromPrompt(record);
 }

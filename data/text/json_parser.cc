@@ -179,7 +179,7 @@ std::string UnexpectedReason(absl::string_view text, size_t at) {
   for (const absl::string_view word : {"NaN", "Infinity"}) {
     if (absl::StartsWith(rest, word)) {
       return absl::StrCat(word, " at byte ", place,
-                          " is no JSON; write null or leave it out");
+                          " is not JSON; write null or leave it out");
     }
   }
   for (const absl::string_view word : {"None", "True", "False"}) {

@@ -45,6 +45,10 @@ TEST(JsonlTest, PromptIsMaskedAndCompletionTrained) {
   EXPECT_EQ(Parsed(R"({"prompt": "1+1=", "completion": "2"})"), "(1+1=)[2.]");
   EXPECT_EQ(Parsed(R"({"prompt": "1+1=", "response": "2"})"), "(1+1=)[2.]");
   EXPECT_EQ(Parsed(R"({"prompt": "a", "completion": ""})"), "(a)[.]");
+  // A class, and a score.
+  EXPECT_EQ(Parsed(R"({"prompt": "a", "completion": "b", "label": 0,
+                       "score": 1})"),
+            "(a)[b.]");
 }
 
 TEST(JsonlTest, OnlyAnswersOfTheAssistantAreTrained) {
@@ -161,11 +165,11 @@ TEST(JsonlTest, WhatIsNoJsonSaysWhyAndWhere) {
        "a lone surrogate \\ud83d at byte 24, which is half a character; repair "
        "the text"},
       {R"({"text": "a", "score": NaN})",
-       "NaN at byte 24 is no JSON; write null or leave it out"},
+       "NaN at byte 24 is not JSON; write null or leave it out"},
       {R"({"text": "a", "score": Infinity})",
-       "Infinity at byte 24 is no JSON; write null or leave it out"},
+       "Infinity at byte 24 is not JSON; write null or leave it out"},
       {R"({"text": "a", "score": -Infinity})",
-       "Infinity at byte 25 is no JSON; write null or leave it out"},
+       "Infinity at byte 25 is not JSON; write null or leave it out"},
       {R"({"text": "a", "n": 1e400})",
        "the number 1e400 at byte 20 is too large for a double"},
       {R"({'text': 'a'})",
@@ -209,11 +213,13 @@ TEST(JsonlTest, ARecordWithoutASoundDocumentSaysWhy) {
       {R"({"text": null})", none + "; the record has `text` (null)"},
       {R"({"content": "a"})", none + ": rename `content` to `text`"},
       {R"({"instruction": "a", "output": "b"})",
-       none + ": `instruction` and `input` become `prompt`, `output` becomes "
+       none + ": rename `instruction` to `prompt` and `output` to "
               "`completion`"},
       {R"({"conversations": [{"from": "human", "value": "a"}]})",
-       none + ": `conversations` (from, value) become `messages` (role, "
-              "content)"},
+       none + ": rename `conversations` to `messages`, and in its parts `from` "
+              "to `role` and `value` to `content`"},
+      {R"({"instruction": "a", "context": "b", "response": "c"})",
+       none + ": rename `instruction` (with `context`) to `prompt`"},
       {R"({"input_ids": [1]})",
        none + ": token ids are trained from megatron:PREFIX"},
       {R"({"text": 3})", "`text` is a number, not a string"},
@@ -230,6 +236,15 @@ TEST(JsonlTest, ARecordWithoutASoundDocumentSaysWhy) {
        "`completion` and `response` are both there; leave one out"},
       {R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
        "pairs of `chosen` and `rejected` are not trained"},
+      {R"({"prompt": "a", "completion": "b", "rejected": "c"})",
+       "pairs of `chosen` and `rejected` are not trained"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "chosen": "c"})",
+       "pairs of `chosen` and `rejected` are not trained"},
+      {R"({"prompt": "a", "completion": "b", "reward": 0})",
+       "answers are not weighed by `reward`; keep the good ones"},
+      {R"({"prompt": "a", "completion": "b", "label": false})",
+       "`label` of true or false says whether the answer is good, and both "
+       "would be trained; keep the good ones, without `label`"},
       {R"({"messages": {}})", "`messages` is an object, not a list"},
       {R"({"messages": []})", "empty: `messages` has no message"},
       {R"({"messages": [1]})", "message 1: it is a number, not an object"},
@@ -258,16 +273,16 @@ TEST(JsonlTest, AKeyThatChangesTrainingIsHonouredOrRefused) {
       {message(R"("train": "no")"),
        "message 1: `train` is a string; it is 0 (not trained) or 1 (trained)"},
       {message(R"("weight": 0, "train": true)"),
-       "message 1: `train` says the opposite of another key"},
+       "message 1: `train` contradicts another key"},
       {message(R"("loss_mask": [0])"),
-       "message 1: `loss_mask` is not supported: what is trained is said by "
-       "`weight`, which is 0 or 1"},
+       "message 1: `loss_mask` is not supported: use `weight` (0 or 1) "
+       "to select trained messages"},
       {message(R"("tool_calls": [{"id": 1}])"),
-       "message 1: `tool_calls` is not supported: write what the model says "
-       "into `content`"},
+       "message 1: `tool_calls` is not supported: put the answer into "
+       "`content`"},
       {message(R"("reasoning_content": "hm")"),
-       "message 1: `reasoning_content` is not supported: write what the model "
-       "says into `content`"},
+       "message 1: `reasoning_content` is not supported: put the answer into "
+       "`content`"},
       {message(R"("name": "Ann")"),
        "message 1: `name` is not supported: write what the model shall see "
        "into `content`"},

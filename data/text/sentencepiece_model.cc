@@ -36,13 +36,16 @@ int LoadFlags() {
 }
 
 // Beside the program; in a build folder tests stand in a folder of their own.
+// Last on the program's search path: a project that uses the installed package
+// has that of the package on it (cmake/EvenstepConfig.cmake.in).
 absl::StatusOr<Functions> LoadPlugin() {
   std::error_code error;
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   std::string why;
-  for (const auto& place : {folder / kPlugin, folder / "../bin" / kPlugin,
-                            folder / "../lib" / kPlugin}) {
+  for (const auto& place :
+       {folder / kPlugin, folder / "../bin" / kPlugin,
+        folder / "../lib" / kPlugin, std::filesystem::path(kPlugin)}) {
     void* const library = dlopen(place.c_str(), LoadFlags());
     if (library == nullptr) {
       absl::StrAppend(&why, why.empty() ? "" : "; ", dlerror());

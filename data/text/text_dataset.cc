@@ -1,12 +1,15 @@
 #include "data/text/text_dataset.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/atomic_file.h"
 #include "base/status_macros.h"
 #include "data/index/content_hash.h"
@@ -15,6 +18,7 @@
 #include "data/index/selection.h"
 #include "data/sample_rules.h"
 #include "data/text/file_list.h"
+#include "data/text/foreign_json.h"
 #include "data/text/jsonl.h"
 #include "data/text/text_document.h"
 #include "data/text/text_file.h"
@@ -25,7 +29,9 @@
 namespace evenstep::data {
 namespace {
 
-// Of a file that is one document and has to be read to count its tokens.
+// JSON files without records that are read to tell whether they may be data.
+constexpr int kMostJsonLookedAt = 1000;
+// The size limit of a document that has to be read to count its tokens.
 constexpr int64_t kMaxProseBytes = kMaxJsonLineBytes;
 
 // Walks the listed files, and checks, measures and hashes their documents.
@@ -80,10 +86,14 @@ class TextScan {
   // said where it was asked for by name.
   void AddJson(const ListedFile& file) {
     if (!list_.is_one_file) return builder_->LeaveOutJson();
-    builder_->AddBad(file.name,
-                     "JSON without records: its first object has none of text, "
-                     "messages and prompt; write the records as JSONL, or name "
-                     "the file .txt to train on it as it stands");
+    const absl::StatusOr<JsonShape> shape = ShapeOfFile(Path(file));
+    if (!shape.ok()) {
+      return builder_->AddBad(file.name, shape.status().message());
+    }
+    builder_->AddBad(
+        file.name,
+        absl::StrCat(WhyNoRecords(*shape),
+                     "; or name the file .txt to train on it as plain text"));
   }
 
   // The file's size says how long its one document is.
@@ -213,6 +223,25 @@ class TextDataset : public Dataset {
   absl::Span<const std::string> BadSamples() const override {
     return selection_.notes();
   }
+  std::vector<std::string> LeftOutJson(bool foreign,
+                                       size_t most) const override {
+    const LengthIndex& index = selection_.index();
+    std::vector<std::string> notes;
+    int num_read = 0;
+    for (int64_t i = 0; i < index.header().num_files && notes.size() < most;
+         ++i) {
+      if (index.file(i).kind != kLeftOutJson) continue;
+      if (foreign && ++num_read > kMostJsonLookedAt) break;
+      const absl::string_view name = index.file_name(i);
+      const auto shape = ShapeOfFile(absl::StrCat(root_, "/", name));
+      if (!shape.ok() || (foreign && !HoldsForeignRecords(*shape))) continue;
+      notes.push_back(absl::StrCat(name, ": ", WhyNoRecords(*shape)));
+    }
+    return notes;
+  }
+  uint64_t ContentHash(int64_t document) const override {
+    return selection_.document(document).hash;
+  }
   int64_t Vocab() const override { return tokenizer_->vocab(); }
 
   absl::StatusOr<SampleTokens> Read(int64_t document) const override {
@@ -278,11 +307,26 @@ class TextDataset : public Dataset {
   mutable UnpackedRecords unpacked_;
 };
 
+// How to write a path whose brackets are meant as they are, if it is there up
+// to the part that has the first one.
+std::string BracketHint(absl::string_view path) {
+  const size_t bracket = path.find('[');
+  if (bracket == absl::string_view::npos) return "";
+  const std::string literal(path.substr(0, path.find('/', bracket)));
+  std::error_code error;
+  if (!std::filesystem::exists(literal, error)) return "";
+  return absl::StrCat(
+      "; [ ] is a set of characters: write [[] for a bracket, "
+      "as in ",
+      absl::StrReplaceAll(path, {{"[", "[[]"}}));
+}
+
 // "there are no files; left out: 2 hidden entries".
-std::string NoFiles(const FileList& list) {
+std::string NoFiles(const FileList& list, absl::string_view path) {
   const std::string left_out = DescribeLeftOut(list.left_out);
   return absl::StrCat("there are no files",
-                      left_out.empty() ? "" : "; left out: ", left_out);
+                      left_out.empty() ? "" : "; left out: ", left_out,
+                      BracketHint(path));
 }
 
 }  // namespace
@@ -294,7 +338,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTextDataset(
   EVENSTEP_ASSIGN_OR_RETURN(const FileList list, ListFiles(path));
   if (list.files.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "no sample is left in ", options.source, ": ", NoFiles(list)));
+        "no sample is left in ", options.source, ": ", NoFiles(list, path)));
   }
   EVENSTEP_ASSIGN_OR_RETURN(
       Selection selection,
@@ -315,7 +359,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTextDataset(
 absl::Status LookForText(absl::string_view path) {
   EVENSTEP_ASSIGN_OR_RETURN(const FileList list, ListFiles(path));
   if (!list.files.empty()) return absl::OkStatus();
-  return absl::NotFoundError(NoFiles(list));
+  return absl::NotFoundError(NoFiles(list, path));
 }
 
 }  // namespace evenstep::data

@@ -141,8 +141,71 @@ TEST_F(TextDatasetTest, TooLongFailsWithNamesNumbersAndAWayOut) {
   Write("long", std::string(100, 'x'));
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(OpenError(),
-              AllOf(HasSubstr("1 samples of"), HasSubstr("max_length 100"),
+              AllOf(HasSubstr("1 sample of"),
+                    HasSubstr("is longer than max_length 100"),
                     HasSubstr("long: 101 tokens"), HasSubstr("on_too_long")));
+}
+
+TEST_F(TextDatasetTest, ALargeFileOfTextIsToBeSplit) {
+  const std::string hint =
+      ". A file of text is one document: split a large one (`split -C 99 FILE "
+      "part-`), or write its pieces as JSONL";
+  Write("input.txt", std::string(5000, 'x'));
+  EXPECT_THAT(
+      OpenError(),
+      HasSubstr("1 longer than max_length 100: input.txt: 5001 tokens" + hint));
+  options_.on_too_long = OnTooLong::kFail;
+  EXPECT_THAT(OpenError(), HasSubstr(hint));
+  std::filesystem::remove(Path("input.txt"));
+  Write("d.jsonl", absl::StrCat("{\"text\": \"", std::string(300, 'x'), "\"}"));
+  EXPECT_THAT(OpenError(), AllOf(HasSubstr("d.jsonl:1: 301 tokens"),
+                                 Not(HasSubstr("split"))));
+}
+
+TEST_F(TextDatasetTest, TokensThatAreLeftOutAreCounted) {
+  Write("a", std::string(9, 'a'));
+  Write("b", std::string(999, 'b'));
+  EXPECT_EQ((*Open())->summary().tokens_left_out, 1000);
+  EXPECT_EQ((*Open())->summary().num_long_files, 1);
+  options_.on_too_long = OnTooLong::kTruncate;
+  EXPECT_EQ((*Open())->summary().tokens_left_out, 900);
+}
+
+TEST_F(TextDatasetTest, FilesWithoutADocumentAreCountedWithTheirBytes) {
+  Write("README.md", "card");
+  Write("train.parquet", absl::StrCat("PAR1\x15", std::string(95, '\0')));
+  Write("stats.json", "{\"a\": 1}");
+  Write("d.jsonl", "{\"text\": \"a\"}\nbad\n");
+  for (int run = 0; run < 2; ++run) {  // by the index, the second time
+    const UnreadFiles unread = (*Open())->summary().unread;
+    EXPECT_EQ(unread.num_files, 2);
+    EXPECT_EQ(unread.bytes, 100 + 8);
+    EXPECT_EQ(unread.bytes_read, 4 + 18);
+    EXPECT_EQ(unread.largest, "train.parquet");
+  }
+}
+
+TEST_F(TextDatasetTest, SamplesThatAreBadForTheSameReasonAreNamedTogether) {
+  options_.on_bad_sample = OnBadSample::kFail;
+  Write("a", "");
+  Write("b", "");
+  Write("d.jsonl", "{\"x\": 1}\n{\"x\": 1}\n{\"text\": \"a\"}\n{\"x\": 1}\n");
+  EXPECT_THAT(OpenError(),
+              HasSubstr("5 bad samples in " + options_.source +
+                        ": a, b: empty; d.jsonl:1-2, d.jsonl:4: there is no "
+                        "`text`, `messages` or `prompt`; the record has `x` "
+                        "(data.on_bad_sample"));
+}
+
+TEST_F(TextDatasetTest, BracketsThatAreMeantAsTheyAreAreExplained) {
+  Write("Notes [2024]/a.txt", "a");
+  options_.source = absl::StrCat("text:", Path("Notes [2024]/*.txt"));
+  EXPECT_THAT(OpenError(),
+              HasSubstr("there are no files; [ ] is a set of characters: write "
+                        "[[] for a bracket, as in " +
+                        Path("Notes [[]2024]/*.txt")));
+  options_.source = absl::StrCat("text:", Path("Notes [[]2024]/*.txt"));
+  EXPECT_EQ((*Open())->summary().num_samples, 1);
 }
 
 TEST_F(TextDatasetTest, BadSamplesFailWithNamesReasonsAndTheirNumber) {
@@ -151,8 +214,8 @@ TEST_F(TextDatasetTest, BadSamplesFailWithNamesReasonsAndTheirNumber) {
   Write("good", "x");
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(OpenError(),
-              AllOf(HasSubstr("7 bad samples"), HasSubstr("empty0: empty"),
-                    HasSubstr("empty4: empty; and 2 more (`evenstep data "
+              AllOf(HasSubstr("7 bad samples"), HasSubstr("empty0, empty1, "),
+                    HasSubstr("empty4 and 2 more: empty (`evenstep data "
                               "inspect --list-bad` names all; "
                               "data.on_bad_sample: skip")));
 }
@@ -360,6 +423,14 @@ TEST_F(TextDatasetTest, JsonWithoutRecordsIsLeftOutCountedAndNeverProse) {
     EXPECT_EQ((*data)->summary().num_samples, 1);
     EXPECT_EQ((*data)->summary().num_bad, 0);
     EXPECT_EQ((*data)->summary().left_out.json, 3);
+    EXPECT_THAT((*data)->LeftOutJson(/*foreign=*/false, 9),
+                ElementsAre(HasSubstr("data.json: JSON without records: they "
+                                      "may be those in `data`"),
+                            HasSubstr("package.json.gz: JSON without records: "
+                                      "an object with `name`"),
+                            HasSubstr("stats.json: ")));
+    EXPECT_THAT((*data)->LeftOutJson(/*foreign=*/true, 9),
+                ElementsAre(HasSubstr("data.json: ")));
   }
   std::filesystem::remove(Path("a.txt"));
   EXPECT_THAT(OpenError(), HasSubstr("; left out: 3 JSON files without "

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/text.h"
+#include "data/text/foreign_json.h"
 
 namespace evenstep::data {
 namespace {
@@ -126,60 +126,6 @@ std::string Utf8Reason(int64_t position, char byte) {
       position, static_cast<unsigned char>(byte));
 }
 
-// Looks for the keys of the first record, through an array around it.
-class FirstKeys : public nlohmann::json_sax<nlohmann::json> {
- public:
-  bool found() const { return found_; }
-
-  bool null() override { return depth_ > 0; }
-  bool boolean(bool /*value*/) override { return depth_ > 0; }
-  bool number_integer(number_integer_t /*value*/) override {
-    return depth_ > 0;
-  }
-  bool number_unsigned(number_unsigned_t /*value*/) override {
-    return depth_ > 0;
-  }
-  bool number_float(number_float_t /*value*/,
-                    const string_t& /*text*/) override {
-    return depth_ > 0;
-  }
-  bool string(string_t& /*value*/) override { return depth_ > 0; }
-  bool binary(binary_t& /*value*/) override { return false; }
-  bool start_object(std::size_t /*size*/) override {
-    ++depth_;
-    return true;
-  }
-  bool key(string_t& key) override {
-    for (const char* const one :
-         {"text", "messages", "prompt", "conversations", "instruction"}) {
-      found_ = found_ || (depth_ == 1 && key == one);
-    }
-    return !found_;
-  }
-  bool end_object() override { return --depth_ > 0; }
-  bool start_array(std::size_t /*size*/) override {
-    if (depth_ == 0) return !std::exchange(in_array_, true);
-    ++depth_;
-    return true;
-  }
-  bool end_array() override { return --depth_ > 0; }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const nlohmann::detail::exception& /*error*/) override {
-    return false;
-  }
-
- private:
-  int64_t depth_ = 0;
-  bool in_array_ = false;
-  bool found_ = false;
-};
-
-bool HoldsRecords(absl::string_view head) {
-  FirstKeys keys;
-  nlohmann::json::sax_parse(head.begin(), head.end(), &keys);
-  return keys.found();
-}
-
 // Whether it is JSON with something in it, by how it begins.
 bool BeginsAsJson(absl::string_view head) {
   absl::ConsumePrefix(&head, kUtf8Mark);
@@ -188,7 +134,7 @@ bool BeginsAsJson(absl::string_view head) {
 }
 
 TextLayout LayoutOfJson(absl::string_view head) {
-  if (HoldsRecords(head)) return TextLayout::kValues;
+  if (HoldsRecords(ShapeOfJson(head))) return TextLayout::kValues;
   return BeginsAsJson(head) ? TextLayout::kJson : TextLayout::kProse;
 }
 
@@ -230,6 +176,12 @@ Packing PackingOfFile(const std::string& path) {
 TextLayout RecordLayoutOf(absl::string_view name) {
   return absl::EndsWith(PlainName(name), ".json") ? TextLayout::kValues
                                                   : TextLayout::kLines;
+}
+
+absl::StatusOr<JsonShape> ShapeOfFile(const std::string& path) {
+  const auto head = ReadHead(path, kJsonHeadBytes);
+  if (!head.ok()) return head.status();
+  return ShapeOfJson(*head);
 }
 
 TextFile LookAtFile(const std::string& path, absl::string_view name) {

@@ -3,7 +3,7 @@
 
 // What a file of a `text:` source holds: prose, JSON records, other JSON, or no
 // text at all. Text is UTF-8 without NUL bytes; a byte order mark of UTF-8 at
-// its start is no part of it. docs/data.md has the rules for users. Used while
+// its start is not part of it. docs/data.md has the rules for users. Used while
 // indexing.
 //
 // Positions in reasons count bytes from 1, of the unpacked text.
@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "data/text/foreign_json.h"
 #include "data/text/unpack.h"
 
 namespace evenstep::data {
@@ -38,6 +40,9 @@ inline constexpr int64_t kMaxUnpackedBytes = int64_t{1} << 32;
 // (.jsonl, .ndjson) and prose; a .json file is read as records where the first
 // one has a key that records have, and is no document where it has none.
 TextFile LookAtFile(const std::string& path, absl::string_view name);
+
+// How the JSON at `path` begins, unpacked. The status of reading it.
+absl::StatusOr<JsonShape> ShapeOfFile(const std::string& path);
 
 // By name alone, for a file that is known to hold records.
 TextLayout RecordLayoutOf(absl::string_view name);

@@ -96,11 +96,12 @@ absl::Status CheckFirstBytes(const std::string& path, absl::string_view bytes) {
   if (absl::StartsWith(bytes, "{")) {
     what =
         "JSON, as Hugging Face's tokenizer.json is; take the tokenizer.model "
-        "that is beside it";
+        "beside it, or, if there is none, tokenize the data with the model's "
+        "own tokenizer and train on megatron:PREFIX (docs/data.md)";
   }
   if (what.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "tokenizer ", path, " is no SentencePiece model: it is ", what));
+      "tokenizer ", path, " is not a SentencePiece model: it is ", what));
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ absl::Status LookForTokenizer(const std::string& path) {
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     return absl::NotFoundError(
-        absl::StrCat("tokenizer ", path, ": there is no such file"));
+        absl::StrCat("tokenizer ", path, ": no such file"));
   }
   if (status.type() == std::filesystem::file_type::directory) {
     return absl::InvalidArgumentError(
@@ -138,7 +139,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
     // Its parser names a line of its own code.
     const bool is_parser = absl::StrContains(loaded.status().message(), ".cc(");
     return absl::InvalidArgumentError(absl::StrCat(
-        "tokenizer ", path, " is no SentencePiece model: ",
+        "tokenizer ", path, " is not a SentencePiece model: ",
         is_parser ? "its bytes are cut short, damaged, or of something else"
                   : loaded.status().message()));
   }

@@ -1,4 +1,4 @@
-#include "examples/custom_model/gpt2.h"
+#include "gpt2.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "data/dataset.h"
-#include "worker/trainer/model/initial_values.h"
-#include "worker/trainer/model/kernels.h"
-#include "worker/trainer/model/recompute.h"
-#include "worker/trainer/model/text_model.h"
+#include "evenstep/trainer/initial_values.h"
+#include "evenstep/trainer/kernels.h"
+#include "evenstep/trainer/model.h"
+#include "evenstep/trainer/recompute.h"
 
 // Shapes: T own tokens, W width, H heads, D dimension of a head, V vocabulary.
 
@@ -81,7 +80,7 @@ class Gpt2 : public TextModel {
     const at::Tensor targets_T = shard.targets_T.to(request_.device);
     return at::cross_entropy_loss(Logits(shard, attention, options), targets_T,
                                   {}, at::Reduction::Sum,
-                                  evenstep::data::kIgnoredTarget);
+                                  evenstep::trainer::kIgnoredTarget);
   }
 
   int64_t Vocab() const override { return request_.vocab; }

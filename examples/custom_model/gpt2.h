@@ -3,12 +3,13 @@
 
 // A model of one's own: a decoder of the kind of GPT-2, with learned positions,
 // layer norms, GELU and a head that is the embedding. It knows nothing of ranks
-// and groups. Made on the main thread of a trainer.
+// and groups. Includes no more than evenstep/trainer/, so it is built within
+// the tree and outside of it. Made on the main thread of a trainer.
 
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "worker/trainer/model/named_models.h"
+#include "evenstep/trainer/model_request.h"
 
 namespace custom_model {
 

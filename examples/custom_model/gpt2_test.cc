@@ -3,7 +3,7 @@
 // sequence parallelism, the packing and the recompute, loss, gradients and
 // updated parameters are equal. float64, 1e-10.
 
-#include "examples/custom_model/gpt2.h"
+#include "gpt2.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

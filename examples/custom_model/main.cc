@@ -1,7 +1,7 @@
 // gpt2-trainer: evenstep-trainer with one more model.
 
-#include "examples/custom_model/gpt2.h"
-#include "worker/trainer/trainer_binary.h"
+#include "evenstep/trainer/trainer_binary.h"
+#include "gpt2.h"
 
 int main(int argc, char** argv) {
   return evenstep::trainer::RunTrainerBinary(

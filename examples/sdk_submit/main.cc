@@ -4,7 +4,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "examples/sdk_submit/submit_and_wait.h"
+#include "submit_and_wait.h"
 
 int main(int argc, char** argv) {
   if (argc < 2) {

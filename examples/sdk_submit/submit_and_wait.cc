@@ -1,12 +1,12 @@
-#include "examples/sdk_submit/submit_and_wait.h"
+#include "submit_and_wait.h"
 
 namespace evenstep::examples {
 
 absl::StatusOr<client::Job> SubmitAndWait(client::Client& client,
-                                          const std::string& job_file,
+                                          const std::string& job_yaml,
                                           std::ostream& out) {
   client::SubmitOptions options;
-  options.job_file = job_file;
+  options.job_yaml = job_yaml;
   auto submitted = client.Submit(options);
   if (!submitted.ok()) return submitted.status();
   const std::string& id = submitted->job.id;
@@ -15,12 +15,11 @@ absl::StatusOr<client::Job> SubmitAndWait(client::Client& client,
   client::WatchCursor cursor;
   const absl::Status watched =
       client.Watch(id, &cursor, {}, [&](const client::WatchItem& item) {
-        if (item.event != nullptr) {
-          out << client::JobStateName(item.event->state) << std::endl;
+        if (const auto* event = std::get_if<client::JobEvent>(&item)) {
+          out << client::JobStateName(event->state) << std::endl;
         }
-        if (item.step != nullptr) {
-          out << "step " << item.step->step << " loss " << item.step->loss
-              << std::endl;
+        if (const auto* step = std::get_if<client::StepSummary>(&item)) {
+          out << "step " << step->step << " loss " << step->loss << std::endl;
         }
         return client::Follow::kContinue;
       });

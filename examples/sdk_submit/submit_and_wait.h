@@ -14,7 +14,7 @@
 namespace evenstep::examples {
 
 absl::StatusOr<client::Job> SubmitAndWait(client::Client& client,
-                                          const std::string& job_file,
+                                          const std::string& job_yaml,
                                           std::ostream& out);
 
 }  // namespace evenstep::examples

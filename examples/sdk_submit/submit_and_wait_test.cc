@@ -1,4 +1,4 @@
-#include "examples/sdk_submit/submit_and_wait.h"
+#include "submit_and_wait.h"
 
 #include <sstream>
 

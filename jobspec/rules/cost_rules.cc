@@ -1,13 +1,11 @@
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/profile.h"
 #include "jobspec/rules/rule_parts.h"
 #include "planner/costs/cost_limits.h"
-#include "planner/validate.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -36,55 +34,26 @@ Found ProfileRules(const JobSpec& spec) {
   return RuleBreak{"profile.model", std::string(same.message())};
 }
 
-Found DegreeRules(
-    const char* key,
-    const std::vector<planner::TimeModel::CollectiveCost>& costs) {
-  int previous = 0;
-  for (const auto& entry : costs) {
-    if (entry.degree <= previous || entry.degree > planner::kMaxRanks) {
-      return RuleBreak{
-          key, absl::StrCat("degree ", entry.degree, " after ", previous,
-                            "; degrees ascend from 1 to ", planner::kMaxRanks)};
-    }
-    previous = entry.degree;
-  }
-  return std::nullopt;
-}
-
-// "spatial.linear_ns_per_token" is spatial_linear_ns_per_token of a job, and
-// "gather of degree 2" is gather.
-std::string KeyOf(const std::string& cost) {
-  return absl::StrReplaceAll(cost.substr(0, cost.find(' ')), {{".", "_"}});
-}
-
 }  // namespace
-
-std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs) {
-  Found found = FirstOf({DegreeRules("collective", costs.collective),
-                         DegreeRules("gather", costs.gather)});
-  if (found.has_value()) return found;
-  planner::VisitCosts(
-      costs, [&found](const auto& name, auto cost, auto highest) {
-        if (found.has_value()) return;
-        found = InRange<decltype(cost)>(KeyOf(name), cost, 0, highest);
-      });
-  return found;
-}
 
 Found CostRules(const JobSpec& spec) {
   if (!spec.costs.has_value()) return ProfileRules(spec);
-  Found found = FindCostRuleBreak(*spec.costs);
-  const bool of_video = spec.costs->spatial != planner::LayerTime() ||
-                        spec.costs->temporal != planner::LayerTime();
-  if (!found.has_value() && of_video != spec.model.is_video()) {
-    found = RuleBreak{
-        "spatial_linear_ns_per_token",
-        absl::StrCat("the costs are of a ", of_video ? "video" : "text",
-                     " model, the job's is ", ModelKindName(spec.model.kind))};
+  if (const auto found = planner::FindCostBreak(*spec.costs)) {
+    return RuleBreak{absl::StrCat("costs.", found->key), found->sentence};
   }
-  if (!found.has_value()) return ProfileRules(spec);
-  found->key = "costs." + found->key;
-  return found;
+  const bool of_video = spec.costs->is_video();
+  if (of_video == spec.model.is_video()) {
+    if (planner::IsFree(*spec.costs, ToModelShape(spec.model))) {
+      return RuleBreak{"costs",
+                       "every cost of a micro-batch is 0, so no plan is better "
+                       "than another; leave `costs` out to have them measured"};
+    }
+    return ProfileRules(spec);
+  }
+  return RuleBreak{
+      "costs", absl::StrCat("the costs are of a ", of_video ? "video" : "text",
+                            " model, the job's is ",
+                            WordOf("model.kind", spec.model.kind))};
 }
 
 }  // namespace evenstep::jobspec

@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "base/parse_value.h"
 #include "data/source_kind.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/rules/rule_parts.h"
 
 namespace evenstep::jobspec {
@@ -48,11 +49,11 @@ Found SourceRule(absl::string_view key, const std::string& source,
   if (absl::StartsWith(source, kLatents) == model.is_video()) {
     return LawRule(key, *kind, source);
   }
-  return RuleBreak{
-      std::string(key),
-      absl::StrCat("'", source, "' is not what a ", ModelKindName(model.kind),
-                   " model is trained on; video takes ", kLatents,
-                   "PATH, text the others")};
+  return RuleBreak{std::string(key),
+                   absl::StrCat("'", source, "' is not what a ",
+                                WordOf("model.kind", model.kind),
+                                " model is trained on; video takes ", kLatents,
+                                "PATH, text the others")};
 }
 
 Found TokenizerRule(const DataSpec& data) {
@@ -103,7 +104,7 @@ Found EvaluationRules(const JobSpec& spec) {
   if (evaluation.source.empty()) return std::nullopt;
   if (evaluation.share > 0) {
     return RuleBreak{"evaluation.source",
-                     "stands beside evaluation.share; choose one"};
+                     "cannot be combined with evaluation.share"};
   }
   if (absl::StripSuffix(evaluation.source, "/") ==
       absl::StripSuffix(spec.data.source, "/")) {

@@ -3,8 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "data/latents/latents_dataset.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/rules/rule_parts.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 
 namespace evenstep::jobspec {
 namespace {
@@ -55,17 +56,19 @@ Found HeadRules(const ModelSpec& model) {
 Found SpModeRule(const ModelSpec& model) {
   std::set<planner::SpMode> seen;
   for (const planner::SpMode mode : model.sp_modes) {
-    const std::string name = SpModesText({mode});
+    const absl::string_view name = WordOf("model.sp_modes", mode);
     const bool known = model.is_video() ? mode == planner::SpMode::kSwitch ||
                                               mode == planner::SpMode::kUlysses
                                         : mode != planner::SpMode::kSwitch;
     if (!known) {
-      return RuleBreak{"model.sp_modes",
-                       absl::StrCat(name, " is not for ",
-                                    ModelKindName(model.kind), " models")};
+      return RuleBreak{
+          "model.sp_modes",
+          absl::StrCat(name, " is not for ", WordOf("model.kind", model.kind),
+                       " models")};
     }
     if (!seen.insert(mode).second) {
-      return RuleBreak{"model.sp_modes", absl::StrCat(name, " stands twice")};
+      return RuleBreak{"model.sp_modes",
+                       absl::StrCat(name, " is listed twice")};
     }
   }
   return std::nullopt;

@@ -3,8 +3,8 @@
 #include "jobspec/plan_request.h"
 #include "jobspec/rules/rule_parts.h"
 #include "planner/costs/memory_model.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
-#include "planner/validate.h"
 
 namespace evenstep::jobspec {
 namespace {

@@ -49,8 +49,7 @@ Found EvaluationRules(const JobSpec& spec);
 // recompute.
 Found BatchRules(const JobSpec& spec);
 Found RankRules(const JobSpec& spec);
-// Costs, and the profile that they are from. Those of costs alone are in
-// rules.h.
+// Costs, and the profile that they are from.
 Found CostRules(const JobSpec& spec);
 
 // Bytes of the message that carries the plan of one step

@@ -87,8 +87,4 @@ absl::Status ValidateJobSpec(const JobSpec& spec) {
   return ToStatus(FindRuleBreak(spec));
 }
 
-absl::Status ValidateCosts(const planner::TimeModel& costs) {
-  return ToStatus(FindCostRuleBreak(costs));
-}
-
 }  // namespace evenstep::jobspec

@@ -20,8 +20,6 @@ struct RuleBreak {
 
 // The first rule that `spec` breaks.
 std::optional<RuleBreak> FindRuleBreak(const JobSpec& spec);
-// The same for costs; keys without "costs.".
-std::optional<RuleBreak> FindCostRuleBreak(const planner::TimeModel& costs);
 // The rules of a model alone. INVALID_ARGUMENT with the key and the numbers.
 absl::Status ValidateModelSpec(const ModelSpec& model);
 

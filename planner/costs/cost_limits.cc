@@ -4,10 +4,11 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "base/status_macros.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse_value.h"
+#include "planner/costs/cost_fields.h"
 
 namespace evenstep::planner {
 namespace {
@@ -22,53 +23,79 @@ constexpr double kNsPerMultiplication = 1e-4;
 
 using CollectiveCosts = std::vector<TimeModel::CollectiveCost>;
 
-// The costs of the entries are checked by ValidateTime.
-absl::Status ValidateDegrees(const std::string& field,
-                             const CollectiveCosts& costs) {
-  EVENSTEP_RETURN_IF_ERROR(InRange<int64_t>(absl::StrCat("entries of ", field),
-                                            costs.size(), 0, kMaxRanks));
-  int last_degree = 0;
+std::optional<CostBreak> FindDegreeBreak(const char* key,
+                                         const CollectiveCosts& costs) {
+  int previous = 0;
   for (const auto& entry : costs) {
-    if (entry.degree <= last_degree) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, " lists degree ", entry.degree, " after ",
-                       last_degree, "; degrees must ascend from 1"));
+    if (entry.degree <= previous || entry.degree > kMaxRanks) {
+      return CostBreak{
+          key, absl::StrCat("degree ", entry.degree, " after ", previous,
+                            "; degrees ascend from 1 to ", kMaxRanks)};
     }
-    last_degree = entry.degree;
+    previous = entry.degree;
   }
-  return absl::OkStatus();
+  return std::nullopt;
+}
+
+// "gather at degree 2" is an entry of gather.
+CostBreak OutOfRange(const std::string& name, const std::string& sentence) {
+  const size_t key = name.find(' ');
+  if (key == std::string::npos) return {name, sentence};
+  return {name.substr(0, key),
+          absl::StrCat(name.substr(key + 1), ": ", sentence)};
 }
 
 }  // namespace
 
-absl::Status ValidateTime(const TimeModel& time) {
-  const std::pair<const char*, const CollectiveCosts*> lists[] = {
-      {"time.collective", &time.collective},
-      {"time.collective_across", &time.collective_across},
-      {"time.gather", &time.gather},
-      {"time.gather_across", &time.gather_across}};
-  for (const auto& [name, costs] : lists) {
-    EVENSTEP_RETURN_IF_ERROR(ValidateDegrees(name, *costs));
-  }
-  absl::Status status;
-  VisitCosts(time, [&status](const auto& name, auto cost, auto highest) {
-    status.Update(
-        InRange<decltype(cost)>(absl::StrCat("time.", name), cost, 0, highest));
+std::optional<CostBreak> FindCostBreak(const TimeModel& time) {
+  std::optional<CostBreak> found;
+  ForEachCostList(time, [&](const char* key, const CollectiveCosts& costs) {
+    if (!found.has_value()) found = FindDegreeBreak(key, costs);
   });
-  return status;
+  ForEachCost(time, [&found](const CostKey& key, auto cost) {
+    const auto highest = static_cast<decltype(cost)>(key.highest);
+    // False for what is not a number.
+    if (found.has_value() || (cost >= 0 && cost <= highest)) return;
+    found =
+        OutOfRange(key.name, absl::StrCat(FormatValue(cost), " is not in 0 to ",
+                                          FormatValue(highest)));
+  });
+  return found;
+}
+
+absl::Status ValidateTime(const TimeModel& time) {
+  const std::optional<CostBreak> found = FindCostBreak(time);
+  if (!found.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("time.", found->key, ": ", found->sentence));
+}
+
+bool IsFree(TimeModel time, const ModelShape& model) {
+  time.step_fixed_ns = 0;
+  if (model.is_video()) {
+    time.linear_ns_per_token = time.quadratic_ns_per_token2 = 0;
+    time.attention_ns_per_token = time.sharded_attention_ns_per_token = 0;
+  } else {
+    time.spatial = time.temporal = {};
+  }
+  bool is_free = true;
+  ForEachCost(time, [&is_free](const CostKey&, const auto& cost) {
+    is_free = is_free && cost == 0;
+  });
+  return is_free;
 }
 
 TimeModel HighestCosts(TimeModel time) {
-  VisitCosts(time, [](const auto&, auto& cost, auto highest) {
-    cost = static_cast<std::decay_t<decltype(cost)>>(highest);
+  ForEachCost(time, [](const CostKey& key, auto& cost) {
+    cost = static_cast<std::decay_t<decltype(cost)>>(key.highest);
   });
   return time;
 }
 
 TimeModel WithinLimits(TimeModel time) {
-  VisitCosts(time, [](const auto&, auto& cost, auto highest) {
+  ForEachCost(time, [](const CostKey& key, auto& cost) {
     using Cost = std::decay_t<decltype(cost)>;
-    cost = std::clamp<Cost>(cost, 0, static_cast<Cost>(highest));
+    cost = std::clamp<Cost>(cost, 0, static_cast<Cost>(key.highest));
   });
   return time;
 }
@@ -84,22 +111,20 @@ TimeModel NominalCosts(const ModelShape& model) {
       kNsPerMultiplication * kPasses * kMatricesPerLayer * width * width;
   const double quadratic =
       kNsPerMultiplication * kPasses * kProductsPerPair * width;
-  TimeModel time;
-  if (model.is_video()) {
-    time.spatial = {linear * model.spatial_layers,
-                    quadratic * model.spatial_layers};
-    time.temporal = {linear * model.temporal_layers,
-                     quadratic * model.temporal_layers};
-  } else {
-    time.linear_ns_per_token = linear * model.num_layers;
-    time.quadratic_ns_per_token2 = quadratic * model.num_layers;
+  const LayerCounts layers = model.layers();
+  LayerTimes times;
+  for (int kind = 0; kind < model.num_kinds(); ++kind) {
+    times[kind] = {linear * layers[kind], quadratic * layers[kind]};
   }
+  TimeModel time;
+  time.set_layers(model.is_video(), times);
   return WithinLimits(time);
 }
 
 TimeModel PlannableCosts(const TimeModel& measured, const ModelShape& model) {
   TimeModel costs = WithinLimits(measured);
-  return ValidateTime(costs).ok() ? costs : NominalCosts(model);
+  const bool usable = ValidateTime(costs).ok() && !IsFree(costs, model);
+  return usable ? costs : NominalCosts(model);
 }
 
 }  // namespace evenstep::planner

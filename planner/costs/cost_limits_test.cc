@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
+#include "planner/costs/cost_fields.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
 
@@ -27,18 +29,18 @@ TEST(CostLimitsTest, TheHighestCostsAreLegalAndNoneMayBeHigher) {
   const TimeModel highest = HighestCosts(AllCosts());
   EXPECT_TRUE(ValidateTime(highest).ok()) << ValidateTime(highest);
   int num_costs = 0;
-  VisitCosts(highest, [&](const auto&, auto, auto) { ++num_costs; });
+  ForEachCost(highest, [&](const CostKey&, auto) { ++num_costs; });
   for (int beyond = 0; beyond < num_costs; ++beyond) {
     TimeModel time = highest;
     std::string changed;
     int i = 0;
-    VisitCosts(time, [&](const auto& name, auto& cost, auto) {
+    ForEachCost(time, [&](const CostKey& key, auto& cost) {
       if (i++ != beyond) return;
       cost = cost + cost / 1024;
-      changed = name;
+      changed = absl::StrReplaceAll(key.name, {{" at", ": at"}});
     });
     const absl::Status status = ValidateTime(time);
-    EXPECT_NE(status.message().find("time." + changed + " is"),
+    EXPECT_NE(status.message().find("time." + changed + ": "),
               std::string::npos)
         << changed << ": " << status;
     EXPECT_EQ(WithinLimits(time), highest) << changed;
@@ -76,12 +78,13 @@ TEST(CostLimitsTest, CostsBeyondLimitsAreHeldAtThem) {
   EXPECT_EQ(held.collective[0].ns_per_token, 1);
 }
 
-TEST(CostLimitsTest, WhatIsNotANumberMakesMeasuredCostsNominal) {
+TEST(CostLimitsTest, WhatIsNoNumberOrAllZeroMakesMeasuredCostsNominal) {
   ModelShape model;
   model.width = 64;
   TimeModel measured;
   measured.linear_ns_per_token = 10;
   EXPECT_EQ(PlannableCosts(measured, model), measured);
+  EXPECT_EQ(PlannableCosts({}, model), NominalCosts(model));
   measured.head_ns_per_token = std::nan("");
   EXPECT_TRUE(std::isnan(WithinLimits(measured).head_ns_per_token));
   EXPECT_EQ(PlannableCosts(measured, model), NominalCosts(model));

@@ -19,18 +19,12 @@ int64_t DivideWork(int128 work, int64_t divisor) {
   return static_cast<int64_t>(work / divisor);
 }
 
-LayerTime TextTime(const TimeModel& time) {
-  return {time.linear_ns_per_token, time.quadratic_ns_per_token2,
-          time.attention_ns_per_token, time.sharded_attention_ns_per_token};
-}
+}  // namespace
 
-// Collectives of a layer in one pass.
 int64_t CallsPerLayer(const SequenceSplit& split) {
   if (split.mode == SpMode::kSwitch) return 1;
   return (split.ulysses_degree > 1 ? 4 : 0) + (split.gather_degree > 1 ? 2 : 0);
 }
-
-}  // namespace
 
 int64_t ToFixedSpeed(double speed) {
   return ToFixedPoint(speed, kSpeedFractionBits);
@@ -68,13 +62,9 @@ CostModel::CostModel(const PlanRequest& request,
       collective_across_(ToCoefficients(request.time.collective_across)),
       gather_(ToCoefficients(request.time.gather)),
       gather_across_(ToCoefficients(request.time.gather_across)),
-      nodes_(request) {
-  const TimeModel& time = request.time;
-  if (model_.is_video()) {
-    kinds_ = {ToKindCosts(time.spatial), ToKindCosts(time.temporal)};
-  } else {
-    kinds_[0] = ToKindCosts(TextTime(time));
-  }
+      nodes_(request.time, request.cluster) {
+  const LayerTimes times = request.time.layers(model_.is_video());
+  kinds_ = {ToKindCosts(times[0]), ToKindCosts(times[1])};
   if (collective_latency_across_ns_ == 0) {
     collective_latency_across_ns_ = collective_latency_ns_;
   }

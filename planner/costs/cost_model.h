@@ -32,6 +32,14 @@ namespace evenstep::planner {
 inline constexpr int kCostFractionBits = 24;
 inline constexpr int kSpeedFractionBits = 20;
 
+// Whether the ranks exchange by all-to-alls, of heads or of tokens.
+inline bool ExchangesAll(const SequenceSplit& split) {
+  return split.ulysses_degree > 1 || split.mode == SpMode::kSwitch;
+}
+
+// Collectives of a layer in one pass.
+int64_t CallsPerLayer(const SequenceSplit& split);
+
 // A rank's relative speed in 1 / 2^kSpeedFractionBits.
 int64_t ToFixedSpeed(double speed);
 

@@ -23,8 +23,8 @@ int64_t FastestBlockSpeed(const PlanRequest& request, const CostModel& costs,
 // Costs of every sample on every class of blocks and with every number of
 // recomputed layers (mode), samples in descending length (ties by id). A level
 // is one of both: levels 0..num_degrees()-1 are the classes in the first mode,
-// by ascending degree, and so on. A degree stands twice if some of its blocks
-// lie across nodes, some within, and that costs differently.
+// by ascending degree, and so on. A degree is listed twice if some of its
+// blocks lie across nodes, some within, and that costs differently.
 class CostTable {
  public:
   // The request must be valid and CheckSamplesFit.

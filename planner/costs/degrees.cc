@@ -117,20 +117,19 @@ std::vector<Block> BlocksOf(int num_ranks, int degree, BlockShape shape) {
   return blocks;
 }
 
-NodeMap::NodeMap(const PlanRequest& request) {
-  const TimeModel& time = request.time;
+NodeMap::NodeMap(const TimeModel& time, const Cluster& cluster) {
   if (time.collective_across.empty() && time.gather_across.empty() &&
       time.collective_latency_across_ns == 0) {
     return;
   }
   int node = 0;
-  for (int ranks : request.cluster.ranks_per_node) {
+  for (int ranks : cluster.ranks_per_node) {
     node_of_rank_.insert(node_of_rank_.end(), ranks, node++);
   }
 }
 
 std::vector<BlockClass> BlockClasses(const PlanRequest& request) {
-  const NodeMap nodes(request);
+  const NodeMap nodes(request.time, request.cluster);
   std::vector<BlockClass> classes;
   for (int degree : LegalDegrees(request)) {
     bool found[2] = {false, false};
@@ -146,7 +145,7 @@ std::vector<BlockClass> BlockClasses(const PlanRequest& request) {
 
 std::vector<Block> BlocksOfClass(const PlanRequest& request,
                                  const BlockClass& block_class) {
-  const NodeMap nodes(request);
+  const NodeMap nodes(request.time, request.cluster);
   std::vector<Block> blocks = BlocksOf(
       request.cluster.num_ranks(), block_class.degree, request.options.blocks);
   std::erase_if(blocks, [&](const Block& block) {

@@ -59,7 +59,7 @@ struct BlockClass {
 // Tells the classes of blocks. Small; copied with the cost model.
 class NodeMap {
  public:
-  explicit NodeMap(const PlanRequest& request);
+  NodeMap(const TimeModel& time, const Cluster& cluster);
 
   BlockClass ClassOf(const Block& block) const {
     const int last_rank = block.first_rank + block.degree - 1;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/costs/cost_model.h"
+#include "planner/costs/degrees.h"
 #include "planner/costs/fits.h"
 #include "planner/costs/memory_model.h"
 #include "planner/limits.h"

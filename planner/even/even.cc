@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/costs/degrees.h"
 #include "planner/even/block_tree.h"
 #include "planner/even/candidate_set.h"
 #include "planner/even/exact.h"

@@ -1,11 +1,20 @@
 #ifndef EVENSTEP_PLANNER_MODELS_PUBLISHED_COSTS_H_
 #define EVENSTEP_PLANNER_MODELS_PUBLISHED_COSTS_H_
 
-// Cost constants that others published, and models put together from them, for
-// tests, comparisons and `evenstep plan`. Never used for a real job unless it
-// asks for them by name. Every constant's source stands beside it in its file,
-// planner/models/NAME.yaml (format: cost_file.h), which is part of the binary.
-// Stateless.
+// Cost files for `evenstep plan`: a model and its costs as YAML. The built-in
+// ones, planner/models/NAME.yaml, have cost constants that others published,
+// with the source of each beside it; they are part of the binary, for tests and
+// comparisons, and never used for a job. The keys are the fields of model.h:
+//
+//   name: my-model                       # and source:, both optional
+//   model: {num_layers: 24, width: 2048, heads: 16}
+//   time: {...}                          # planner/costs/cost_file.h
+//   memory: {tokens_per_rank: 20000}
+//
+// Memory is tokens_per_rank, or bytes per token with activation_bytes, or with
+// what those follow from: device_bytes, margin (a share of them kept free),
+// parameters and states (replicated_float32; zero1_float32 or zero1_bfloat16
+// with states_over_ranks and shard_replicas). Stateless; no I/O.
 
 #include <string>
 #include <vector>
@@ -24,6 +33,11 @@ struct PublishedCosts {
   TimeModel time;
   MemoryModel memory;  // in bytes; a stated tokens_per_rank overrides it
 };
+
+// INVALID_ARGUMENT with "NAME:LINE: sentence" that quotes the key and the
+// number, also for numbers that no request may have (validate.h).
+absl::StatusOr<PublishedCosts> ParseCosts(absl::string_view yaml,
+                                          absl::string_view name);
 
 // flexsp-7b-a100, flexsp-13b-a100, flexsp-30b-a100: as published, a round of
 // ZeRO-3 as the fixed cost. h200-1.2b-1d, h200-5b-1d: text models on H200s;

@@ -11,6 +11,7 @@
 #include "planner/costs/cost_model.h"
 #include "planner/costs/fits.h"
 #include "planner/evaluate.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
 #include "planner/policies/buckets.h"
 #include "planner/policies/elastic_draws.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "planner/validate.h"
+#include "planner/limits.h"
 
 namespace evenstep::planner::checker {
 namespace {

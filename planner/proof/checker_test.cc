@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "planner/costs/degrees.h"
 #include "planner/costs/memory_model.h"
 #include "planner/planner.h"
 #include "planner/proof/checker_formulas.h"

@@ -14,9 +14,9 @@
 #include "planner/costs/cost_model.h"
 #include "planner/costs/memory_model.h"
 #include "planner/evaluate.h"
+#include "planner/limits.h"
 #include "planner/proof/checker_formulas.h"
 #include "planner/testing/random_request.h"
-#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "planner/limits.h"
 #include "planner/planner.h"
 #include "planner/testing/random_request.h"
-#include "planner/validate.h"
 
 namespace evenstep::planner {
 namespace {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/costs/degrees.h"
 #include "planner/costs/fits.h"
 #include "planner/costs/sample_size.h"
 #include "planner/digest.h"

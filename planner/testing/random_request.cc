@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "planner/costs/cost_limits.h"
+
 namespace evenstep::planner::testing {
 namespace {
 
@@ -55,7 +57,7 @@ ModelShape RandomModel(Dice& dice) {
 
 TimeModel RandomTime(Dice& dice) {
   TimeModel time;
-  if (dice.OneIn(20)) return time;  // everything is free
+  if (dice.OneIn(20)) return time;  // everything is free, nearly
   time.micro_batch_fixed_ns = dice.OneIn(3) ? 0 : dice.Between(0, 50'000'000);
   time.linear_ns_per_token = dice.OneIn(8) ? 0 : dice.Fraction() * 2e5;
   time.quadratic_ns_per_token2 = dice.OneIn(3) ? 0 : dice.Fraction() * 20;
@@ -65,6 +67,13 @@ TimeModel RandomTime(Dice& dice) {
     time.collective.push_back({degree, dice.Fraction() * 1e5});
   }
   return time;
+}
+
+// Drawn costs may all be 0, which no request may have.
+void CostSomething(PlanRequest& request) {
+  if (IsFree(request.time, request.model)) {
+    request.time.micro_batch_fixed_ns = 1;
+  }
 }
 
 int64_t RandomLength(Dice& dice, int law, int64_t longest) {
@@ -83,6 +92,7 @@ PlanRequest RandomRequest(uint64_t seed, const RequestLimits& limits) {
   request.cluster = RandomCluster(dice, limits.max_ranks);
   request.model = RandomModel(dice);
   request.time = RandomTime(dice);
+  CostSomething(request);
   request.memory.tokens_per_rank = dice.Between(1, 4096);
   const int64_t capacity =
       request.memory.tokens_per_rank * request.cluster.num_ranks();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "planner/costs/degrees.h"
 #include "planner/planner.h"
 #include "planner/proof/checker_formulas.h"
 

@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "evenstep/trainer/packed_shard.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/model/packed_shard.h"
 
 namespace evenstep::trainer {
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "evenstep/trainer/initial_values.h"
 #include "tests/device/checks.h"
 #include "worker/trainer/comm/in_process_communicator.h"
-#include "worker/trainer/model/initial_values.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/parallel/step_runner.h"
 

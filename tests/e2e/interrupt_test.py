@@ -166,6 +166,8 @@ class LocalTest(KeptWeightsCase):
         path = wait_for("the trainers have written", lambda: next(
             out.glob("unfinished/*/model.safetensors"), None))
         steps = int(read_weights(path)[0]["evenstep.steps"])
+        self.assertIn("step_done", next(path.parent.glob(
+            "logs/node-0/*/rank-0.log")).read_text())
         self.assert_weights(path, steps)
         done = subprocess.run([BIN / "evenstep", "generate", out], text=True,
                               capture_output=True, timeout=60, check=False,
@@ -298,7 +300,7 @@ class ClusterTest(KeptWeightsCase):
             os.kill(pid, signal.SIGKILL)
         job = cluster.wait_for_state("lost", "FAILED")
         self.assertEqual(job["weights_path"], "")
-        self.assertIn("none were written",
+        self.assertIn("none were written: every process was killed or lost",
                       cluster.run("describe", "lost").stdout)
 
 

@@ -25,7 +25,7 @@ WALL_CLOCK_ALLOWED = {
     "base/log.cc": "time stamps of log lines",
     "worker/agent/attempt.cc": "time stamps of trainers' lines",
     "coordinator/server/job_registry.cc": "time stamps of events",
-    "coordinator/server/attempt_messages.cc": "time stamps of log lines",
+    "coordinator/server/attempt_reports.cc": "time stamps of log lines",
     "coordinator/server/attempt_supervisor.cc":
         "time in the queue, over restarts: a metric alone",
     "coordinator/server/coordinator.cc":
@@ -69,6 +69,17 @@ class LayeringTest(unittest.TestCase):
         for header in headers:
             for line in re.findall(r"#include.*", header.read_text()):
                 self.assertNotRegex(line, r"grpc|protobuf|\.pb\.h|torch|ATen")
+
+    def test_a_custom_model_includes_public_headers_alone(self):
+        public = list((ROOT / "worker/trainer/include").rglob("*.h"))
+        self.assertGreater(len(public), 5)
+        example = [path for path in (ROOT / "examples/custom_model").glob("*")
+                   if path.suffix in (".h", ".cc")
+                   and not path.name.endswith("_test.cc")]
+        for path in public + example:
+            for header in re.findall(r'#include "(.*)"', path.read_text()):
+                self.assertRegex(header, "^(evenstep/trainer/|absl/|gpt2.h$)",
+                                 path)
 
     def product_sources(self):
         folders = ("base", "planner", "data", "jobspec", "wire", "rpc",

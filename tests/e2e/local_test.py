@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -10,7 +11,8 @@ import time
 import unittest
 
 import case_runner
-from cluster import BIN, process_is_alive, wait_for, write_documents, write_job
+from cluster import BIN, process_is_alive, trainer_pids, wait_for
+from cluster import write_documents, write_job
 
 
 def children_of(pid):
@@ -221,6 +223,70 @@ class LocalTest(unittest.TestCase):
             stdin=subprocess.DEVNULL, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(list(private.glob("evenstep-local-*")), [])
+
+    def start(self, out, *arguments, **options):
+        """A run of many steps that has done its first one."""
+        job = write_job(self.folder / "job.yaml", self.folder / "documents",
+                        steps=100000, ranks=1)
+        process = self.enterContext(subprocess.Popen(
+            self.command(job, "--output", out, *arguments), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True, **options))
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("Data:"):
+                return process
+        raise AssertionError("no step was done:\n" + "".join(said))
+
+    def interrupt(self, process):
+        """(output, errors) once it has ended."""
+        process.send_signal(signal.SIGINT)
+        return process.communicate(timeout=120)
+
+    def test_a_limit_of_file_sizes_is_a_full_disk_before_the_first_step(self):
+        out = self.folder / "out"
+        done = subprocess.run(
+            ["prlimit", "--fsize=300000", *self.command(
+                "--data", self.folder / "documents", "--steps", 5, "--output",
+                out)], text=True, capture_output=True, timeout=180,
+            check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("FAILED after 0 of 5 steps (STORAGE_FULL)", done.stderr)
+        self.assertIn("has room for 300000", done.stderr)
+
+    def test_a_disk_that_fills_up_in_a_run_is_named_at_its_end(self):
+        out = self.folder / "out"
+        process = self.start(out)
+        (pid,) = trainer_pids(
+            lambda pid, _: os.getsid(pid) == process.pid).values()
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (20000, 20000))
+        stdout, stderr = self.interrupt(process)
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assertRegex(stdout, "none were written: .*File too large; nor "
+                                 "elsewhere: .*File too large")
+
+    def test_an_output_folder_that_is_moved_away_is_made_again(self):
+        out = self.folder / "out"
+        process = self.start(out)
+        out.rename(self.folder / "moved")
+        _, stderr = self.interrupt(process)
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assertTrue((out / "model.safetensors").exists(), stderr)
+        self.assertTrue((out / "config.json").exists())
+
+    def test_an_output_folder_that_takes_nothing_is_replaced_by_tmpdir(self):
+        out = self.folder / "out"
+        private = self.folder / "tmp"
+        private.mkdir()
+        process = self.start(out, env={**os.environ, "TMPDIR": str(private)})
+        out.rename(self.folder / "moved")
+        out.write_text("no folder")
+        _, stderr = self.interrupt(process)
+        self.assertGreater(process.returncode, 0, stderr)
+        kept = list(private.glob("evenstep-weights-*/model.safetensors"))
+        self.assertEqual(len(kept), 1, stderr)
+        self.assertIn(f"Weights: {kept[0]}", stderr)
 
     def test_data_that_are_not_there_are_named_before_anything_starts(self):
         done = self.run_local("--data", f"text:{self.folder}/nothing/*.txt")

@@ -97,8 +97,7 @@ class UseTest(unittest.TestCase):
                                      r"\[257, 64\]",
                 ("model.heads=4", "model.kv_heads=4"): "heads is 2, the job's "
                                                        "model has 4",
-                (f"model.weights={self.folder}/none",): "none: there is no "
-                                                        "such file",
+                (f"model.weights={self.folder}/none",): "none: no such file",
         }.items():
             words = ["--set", f"model.weights={self.out}"]
             for setting in settings:

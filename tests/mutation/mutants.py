@@ -2,7 +2,7 @@
 
 Works on tokens, not on a syntax tree, and relies on the tree's clang-format
 style: a binary operator has a space on both sides, a template bracket has not.
-A mutant that does not compile is no mutant; the runner drops it. The same text
+A mutant that does not compile is not a mutant; the runner drops it. The same text
 gives the same mutants, in the same order.
 """
 

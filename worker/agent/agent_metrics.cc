@@ -38,7 +38,7 @@ AgentMetrics::AgentMetrics()
       exits_(CounterFamily(*registry_, "trainer_exits_total",
                            "Trainer processes that ended, by how.")),
       dropped_(CounterFamily(*registry_, "messages_dropped_total",
-                             "Messages thrown away, by reason.")),
+                             "Messages dropped, by reason.")),
       trainers(Gauge(*registry_, "trainers", "Trainer processes that live.")),
       connected(Gauge(*registry_, "connected",
                       "1 while the coordinator's stream is open.")),

@@ -3,6 +3,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -38,6 +40,18 @@ absl::Status MakeAbsolute(absl::string_view flag, std::string* path) {
   *path = absolute.lexically_normal().string();
   if (path->size() > 1 && path->back() == '/') path->pop_back();
   return absl::OkStatus();
+}
+
+// A job would fail at its start otherwise, and the next one too.
+absl::Status CheckTrainer(const std::string& path) {
+  if (access(path.c_str(), X_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--trainer=", path, " cannot be executed: ", strerror(errno)));
+  }
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trainer=", path, " is not a program"));
 }
 
 absl::Status CheckRange(absl::string_view flag, int value, int low, int high) {
@@ -122,6 +136,7 @@ absl::Status CompleteAgentOptions(AgentOptions* options) {
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("output-root", &options->output_root));
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("data-root", &options->data_root));
   EVENSTEP_RETURN_IF_ERROR(MakeAbsolute("trainer", &options->trainer));
+  EVENSTEP_RETURN_IF_ERROR(CheckTrainer(options->trainer));
   // The coordinator would refuse it again and again.
   EVENSTEP_RETURN_IF_ERROR(
       wire::CheckText("--node", options->node, wire::kMaxNodeNameBytes));

@@ -191,11 +191,26 @@ TEST_F(AgentTest, AnUnknownAttemptIsConfirmedGone) {
   EXPECT_TRUE(coordinator_.Await(IsEnded));
 }
 
-TEST_F(AgentTest, ATrainerBinaryThatIsMissingFailsTheStart) {
+TEST_F(AgentTest, ATrainerBinaryThatCannotRunIsRefusedWithTheFlag) {
+  std::ofstream(folder_ + "/text") << "no program";
+  std::filesystem::create_directories(folder_ + "/folder");
+  for (const char* const name : {"missing", "text", "folder"}) {
+    AgentOptions options = Options();
+    options.trainer = folder_ + "/" + name;
+    const absl::Status refused = Agent::Start(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("--trainer=" + options.trainer));
+  }
+}
+
+TEST_F(AgentTest, ATrainerBinaryThatGoesAwayFailsTheStart) {
   AgentOptions options = Options();
   options.trainer = folder_ + "/missing";
+  std::filesystem::create_symlink(EVENSTEP_FAKE_TRAINER, options.trainer);
   auto agent = Agent::Start(options);
   ASSERT_TRUE(agent.ok()) << agent.status();
+  std::filesystem::remove(options.trainer);
   ASSERT_TRUE(coordinator_.Await(IsHello));
   Assign("finish", 1);
   ASSERT_TRUE(coordinator_.Await(IsEnded));

@@ -156,10 +156,11 @@ TEST(CheckAssignedInputsTest, WhatIsNoWeightsFileIsNamedBeforeAnyRankStarts) {
   v1::Assignment assignment = Legal();
   *assignment.mutable_spec() = wire::ToProto(spec);
   const absl::Status status = CheckAssignedInputs(assignment);
-  EXPECT_NE(status.message().find("model.weights: " + spec.model.weights +
-                                  ": it is no safetensors file but a Git LFS "
-                                  "pointer"),
-            absl::string_view::npos)
+  EXPECT_NE(
+      status.message().find("model.weights: " + spec.model.weights +
+                            ": it is not a safetensors file but a Git LFS "
+                            "pointer"),
+      absl::string_view::npos)
       << status;
   spec.model.weights.clear();
   *assignment.mutable_spec() = wire::ToProto(spec);

@@ -91,7 +91,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     bool finished = false;  // said so before it exited
     trainer::v1::Finished finish;
     std::string failure;   // what it said before it exited; empty: nothing
-    bool refused = false;  // it has sent what it may not, and is killed
+    bool refused = false;  // it has sent an invalid message, and is killed
     int num_calls = 0;     // of the rendezvous, not answered yet
     bool gone = false;
     // Of weights, as it has said last, and when.

@@ -120,7 +120,7 @@ absl::Status CheckFrame(const Frame& frame, int rank, int64_t num_steps) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(
       absl::StrCat("the trainer of rank ", rank,
-                   " sent what it may not: ", status.message()));
+                   " sent an invalid message: ", status.message()));
 }
 
 std::optional<int64_t> GenerationOf(const Frame& frame) {

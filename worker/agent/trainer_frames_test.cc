@@ -85,7 +85,7 @@ TEST(TrainerFramesTest, TheCoordinatorHearsOfTheRankThatTheAgentKnows) {
   EXPECT_FALSE(ForCoordinator(frame, id, 1).has_value());
   frame.mutable_step()->set_rank(0);
   EXPECT_THAT(std::string(CheckFrame(frame, 1, 10).message()),
-              HasSubstr("the trainer of rank 1 sent what it may not: step "
+              HasSubstr("the trainer of rank 1 sent an invalid message: step "
                         "report of rank 0"));
 }
 

@@ -1,6 +1,6 @@
 // evenstep-trainer: one rank of a job. Started by the agent, ends with it.
 
-#include "worker/trainer/trainer_binary.h"
+#include "evenstep/trainer/trainer_binary.h"
 
 int main(int argc, char** argv) {
   return evenstep::trainer::RunTrainerBinary(argc, argv, {});

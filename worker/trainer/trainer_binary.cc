@@ -1,4 +1,4 @@
-#include "worker/trainer/trainer_binary.h"
+#include "evenstep/trainer/trainer_binary.h"
 
 #include "worker/trainer/generate/generate_mode.h"
 #include "worker/trainer/link/trainer_mode.h"

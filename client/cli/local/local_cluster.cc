@@ -80,7 +80,15 @@ absl::Status LocalCluster::WaitForPort(const std::string& port_file) {
 absl::Status LocalCluster::StartAgent(int index) {
   const std::string node = absl::StrCat("node-", index);
   const std::string work_dir = absl::StrCat(options_.folder, "/", node);
+  // Logs of ranks outlive a command that is killed; its private folder does
+  // not.
+  const std::string attempts = absl::StrCat(options_.log_dir, "/", node);
   EVENSTEP_RETURN_IF_ERROR(MakeFolders(work_dir));
+  EVENSTEP_RETURN_IF_ERROR(MakeFolders(attempts));
+  std::error_code error;
+  std::filesystem::create_directory_symlink(attempts, work_dir + "/attempts",
+                                            error);
+  if (error) return ErrnoStatus(error.value(), "cannot link", attempts);
   std::vector<std::string> arguments = {
       absl::StrCat("--coordinator=", address_),
       absl::StrCat("--node=", node),

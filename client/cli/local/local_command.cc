@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/output_marker.h"
@@ -21,6 +22,8 @@
 #include "client/cli/local/local_cluster.h"
 #include "client/cli/local/result_folder.h"
 #include "client/cli/local/unfinished.h"
+#include "client/cli/output_file.h"
+#include "client/cli/show/format_value.h"
 #include "client/cli/show/index_progress.h"
 #include "data/sample_rules.h"
 #include "jobspec/open_data.h"
@@ -39,10 +42,44 @@ constexpr absl::Duration kStopTime = absl::Minutes(15);
 void NameSkipped(Output& output, const data::Dataset& dataset) {
   const int64_t num_bad = dataset.summary().num_bad;
   if (num_bad == 0) return;
+  const std::vector<std::string> named =
+      data::NamedFirst(dataset.BadSamples(), num_bad);
+  const bool is_list = named.size() > 1;
+  output.Message(absl::StrCat(
+      "Skips ", Counted(num_bad, "bad sample"), is_list ? ":\n  " : ": ",
+      absl::StrJoin(named, "\n  "), is_list ? "\n  (" : " (",
+      "logs/rank-0.log, `evenstep data inspect --list-bad`)"));
+}
+
+// Settings are expected beside data; what may be records is named.
+void NameForeignJson(Output& output, const data::Dataset& dataset) {
+  for (const std::string& note :
+       dataset.LeftOutJson(/*foreign=*/true, data::kMostNamedSamples)) {
+    output.Message(absl::StrCat("Leaves out ", note));
+  }
+}
+
+void SayTooLong(Output& output, const data::DatasetSummary& summary) {
+  if (summary.tokens_left_out == 0) return;
+  const auto count = [](int64_t tokens) {
+    return FormatCount(static_cast<double>(tokens));
+  };
+  const std::string share = absl::StrCat(
+      count(summary.tokens_left_out), " of ",
+      count(summary.tokens_left_out + summary.total_tokens), " tokens");
   output.Message(
-      absl::StrCat("Skips ", Counted(num_bad, "bad sample"), ": ",
-                   data::NameFirst(dataset.BadSamples(), num_bad),
-                   " (logs/rank-0.log, `evenstep data inspect --list-bad`)"));
+      summary.num_truncated > 0
+          ? absl::StrCat("Cuts ", Counted(summary.num_truncated, "document"),
+                         " to max_length, by ", share)
+          : absl::StrCat("Skips ", Counted(summary.num_too_long, "document"),
+                         " as too long, with ", share));
+}
+
+void SayHeldOut(Output& output, const jobspec::OpenedData& data) {
+  if (data.held_out == nullptr) return;
+  output.Message(absl::StrCat(
+      "Holds out ", Counted(data.held_out->summary().num_samples, "document"),
+      ", and evaluates on ", data.evaluated.documents.size(), " of them"));
 }
 
 // The ranks run on this machine: an index that is made here is theirs too, its
@@ -60,7 +97,10 @@ absl::Status IndexData(Environment& environment, const GlobalOptions& global,
   if (!data.ok()) return data.status();
   Output output(environment, global);
   NameSkipped(output, *data->training);
+  NameForeignJson(output, *data->training);
+  SayTooLong(output, data->training->summary());
   if (data->held_out) NameSkipped(output, *data->held_out);
+  SayHeldOut(output, *data);
   return absl::OkStatus();
 }
 
@@ -76,7 +116,8 @@ class LocalRun {
 
   ExitCode Run(const LocalJob& local) {
     job_id_ = client::MakeJobId(local.spec.name);
-    const absl::Status chosen = ChooseResultFolder();
+    absl::Status chosen = ChooseResultFolder();
+    chosen.Update(CheckOutputFile("--json-summary", command_.json_summary));
     if (!chosen.ok()) return output_.FailHere(chosen);
     absl::StatusOr<Job> ended = RunJob(local);
     client_.reset();  // an open connection would hold the coordinator up
@@ -191,12 +232,12 @@ class LocalRun {
 
   void Record(const client::WatchItem& item, const std::string& job_id,
               ProgressPrinter& printer) {
-    if (item.event != nullptr && item.event->attempt > attempt_) {
-      attempt_ = item.event->attempt;
-      steps_.clear();
+    if (const auto* event = std::get_if<client::JobEvent>(&item)) {
+      if (event->attempt > attempt_) steps_.clear();
+      attempt_ = std::max(attempt_, event->attempt);
+      return;
     }
-    if (item.step == nullptr) return;
-    steps_.push_back(*item.step);
+    steps_.push_back(std::get<client::StepSummary>(item));
     if (std::exchange(data_told_, true)) return;
     const absl::StatusOr<Job> job = client_->Get(job_id);
     if (job.ok() && job->data) printer.Say(FormatDataAndWarnings(*job->data));
@@ -231,25 +272,36 @@ class LocalRun {
     return job;
   }
 
-  ExitCode Report(const Job& job) {
+  ExitCode Report(Job job) {
     output_.Message(FormatOutcome(job));
     absl::StatusOr<LeftResults> left =
-        LeaveResults(result_folder_, job, steps_);
-    if (!left.ok()) return output_.FailHere(left.status());
-    const std::string logs = ClearUnfinished(job.weights_steps);
+        LeaveResults(result_folder_, steps_, &job);
+    if (!left.ok()) {
+      const std::string weights = FormatWeights(job);
+      if (!weights.empty()) output_.Message(absl::StrCat("Weights: ", weights));
+      output_.Message(absl::StrCat("Logs: ", LogFolder()));
+      return output_.FailHere(left.status());
+    }
+    const std::string logs =
+        left->weights.ok() ? ClearUnfinished(job.weights_steps) : LogFolder();
     if (!left->previous.empty()) {
       output_.Message(
           absl::StrCat("The earlier run is now in ", left->previous));
     }
-    if (!command_.json_summary.empty()) {
-      const absl::Status written = WriteFileAtomically(
-          command_.json_summary, DumpJson(left->summary, kJsonIndent) + "\n");
-      if (!written.ok()) return output_.FailHere(written);
-      MarkOutput(command_.json_summary).IgnoreError();
-    }
     ShowResults(left->summary, logs, job);
+    absl::Status written = left->weights;
+    written.Update(CopySummary(left->summary));
+    if (!written.ok()) return output_.FailHere(written);
     return environment_.interrupted.stop_requested() ? kExitInterrupted
-                                                     : ExitCodeOf(job.state);
+                                                     : ExitCodeOf(job);
+  }
+
+  absl::Status CopySummary(const Json& summary) const {
+    if (command_.json_summary.empty()) return absl::OkStatus();
+    EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
+        command_.json_summary, DumpJson(summary, kJsonIndent) + "\n"));
+    MarkOutput(command_.json_summary).IgnoreError();
+    return absl::OkStatus();
   }
 
   // Removes what has been brought to the results, unless weights of more steps
@@ -271,14 +323,11 @@ class LocalRun {
     return logs;
   }
 
-  void ShowResults(const Json& summary, const std::string& logs, Job job) {
+  void ShowResults(const Json& summary, const std::string& logs,
+                   const Job& job) {
     if (output_.structured()) return output_.Document(summary);
     const Json& files = summary["files"];
     std::vector<Row> rows;
-    if (files["weights"].is_string()) {
-      job.weights_path = files["weights"].get<std::string>();
-      job.weights_node.clear();  // here
-    }
     const std::string weights = FormatWeights(job);
     if (!weights.empty()) rows.push_back({"Weights:", weights});
     for (const auto& [key, title] : {std::pair("loss_curve", "Loss curve:"),
@@ -287,6 +336,10 @@ class LocalRun {
       rows.push_back({title, files[key].get<std::string>()});
     }
     rows.push_back({"Logs:", logs});
+    if (!job.weights_path.empty() &&
+        job.state != client::JobState::kSucceeded) {
+      rows.push_back({"To continue:", DescribeContinuation(job.weights_path)});
+    }
     output_.Text(FormatTable(rows, output_.colour()));
   }
 

@@ -135,6 +135,19 @@ class LocalCommandTest : public ::testing::Test {
     });
   }
 
+  // The job fails after four steps and leaves weights.
+  void EndEarly(FakeClient& fake, Job job, const std::string& reason) {
+    job.weights_path = folder_ + "/weights";
+    job.weights_steps = 4;
+    job.weights_node = "node-0";
+    std::ofstream(job.weights_path) << "weights";
+    fake.PutJob(job);
+    client::JobEvent event;
+    event.state = JobState::kFailed;
+    event.reason = reason;
+    fake.AddEvent(job.id, event);
+  }
+
   int Run() {
     Environment environment(out_, err_);
     environment.connect = [this](const client::ClientOptions& options) {
@@ -181,6 +194,25 @@ TEST_F(LocalCommandTest, LeavesWeightsLossCurveSummaryAndJobFile) {
   EXPECT_EQ(Json::parse(summary)["losses"], Json({5.5, 5.0}));
   EXPECT_EQ(ReadFile(folder_ + "/copy.json"), summary);
   EXPECT_THAT(ReadFile(folder_ + "/out/job.yaml"), HasSubstr("source"));
+  EXPECT_THAT(out_.str(), HasSubstr(folder_ + "/out/model.safetensors"));
+}
+
+TEST_F(LocalCommandTest, ASummaryThatCannotBeWrittenIsRefusedBeforeTheStart) {
+  command_.json_summary = folder_ + "/none/copy.json";
+  EXPECT_EQ(Run(), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--json-summary " + command_.json_summary +
+                                    ": there is no folder"));
+  EXPECT_TRUE(Started().empty());
+}
+
+TEST_F(LocalCommandTest, ASummaryThatFailsAtTheEndHidesNoResults) {
+  fs::create_directories(folder_ + "/copies");
+  command_.json_summary = folder_ + "/copies/copy.json";
+  fake_.ScriptSubmit([this](FakeClient& fake, const Job& job) {
+    fs::remove_all(folder_ + "/copies");
+    EndEarly(fake, job, "DATA_ERROR");
+  });
+  EXPECT_EQ(Run(), 2);
   EXPECT_THAT(out_.str(), HasSubstr(folder_ + "/out/model.safetensors"));
 }
 
@@ -256,24 +288,24 @@ TEST_F(LocalCommandTest, CtrlCStopsTheJobCleanly) {
 
 TEST_F(LocalCommandTest, AJobThatEndsEarlyNamesTheStepOfItsWeights) {
   command_.num_steps = 9;
-  fake_.ScriptSubmit([this](FakeClient& fake, const Job& submitted) {
-    Job job = submitted;
-    job.weights_path = folder_ + "/weights";
-    job.weights_steps = 4;
-    job.weights_node = "node-0";
-    std::ofstream(job.weights_path) << "weights";
-    fake.PutJob(job);
-    client::JobEvent event;
-    event.state = JobState::kFailed;
-    event.reason = "DATA_ERROR";
-    fake.AddEvent(job.id, event);
+  fake_.ScriptSubmit([this](FakeClient& fake, const Job& job) {
+    EndEarly(fake, job, "DATA_ERROR");
   });
   EXPECT_EQ(Run(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("--set model.weights=" + folder_ +
+                                    "/out/model.safetensors\n"));
   EXPECT_EQ(ReadFile(folder_ + "/out/model.safetensors"), "weights");
   EXPECT_THAT(out_.str(), HasSubstr(folder_ + "/out/model.safetensors (after 4 "
                                               "of 9 steps)"));
   const Json summary = Json::parse(ReadFile(folder_ + "/out/summary.json"));
   EXPECT_EQ(summary["weights_steps"], 4);
+}
+
+TEST_F(LocalCommandTest, AFullDiskHasItsOwnExitCode) {
+  fake_.ScriptSubmit([this](FakeClient& fake, const Job& job) {
+    EndEarly(fake, job, "STORAGE_FULL");
+  });
+  EXPECT_EQ(Run(), 6);
 }
 
 TEST_F(LocalCommandTest, AJobWithoutWeightsSaysSo) {

@@ -93,7 +93,7 @@ absl::StatusOr<client::SubmitOptions> BaseJob(const LocalCommand& command) {
         "--data text:/usr/include");
   }
   client::SubmitOptions job;
-  job.job_file = kDefaultJob;
+  job.job_yaml = kDefaultJob;
   job.file_name = "the default job";
   return job;
 }
@@ -142,7 +142,7 @@ absl::StatusOr<jobspec::JobSpec> Parse(const client::SubmitOptions& job) {
   options.base_dir = job.base_dir;
   options.overrides = job.overrides;
   options.override_names = job.override_names;
-  return jobspec::ParseJobFile(job.job_file, options);
+  return jobspec::ParseJobFile(job.job_yaml, options);
 }
 
 // The ranks run on this machine: what they will not find is missing here.
@@ -157,8 +157,8 @@ absl::Status CheckTrainer(const LocalCommand& command) {
   if (command.trainer.empty() || access(command.trainer.c_str(), X_OK) == 0) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("--trainer ", command.trainer,
-                                                 ": there is no such program"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trainer ", command.trainer, ": no such program"));
 }
 
 // What is to run on this machine must not stop it.
@@ -166,7 +166,7 @@ absl::Status CheckCores(const LocalCommand& command, int ranks, int num_cores) {
   if (command.oversubscribe) return absl::OkStatus();
   return CheckRankLimit(ranks, num_cores,
                         "run the job on a cluster (evenstep submit). "
-                        "--oversubscribe starts them all the same");
+                        "--oversubscribe starts them anyway");
 }
 
 bool SetsMemory(const std::vector<std::string>& overrides) {

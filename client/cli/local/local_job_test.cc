@@ -61,11 +61,11 @@ TEST_F(LocalJobTest, FarMoreRanksThanCoresAreRefused) {
   command_.ranks = 9;
   const auto refused = MakeLocalJob(command_, 2);
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
-  EXPECT_EQ(refused.status().message(),
-            "9 ranks are too many for the 2 cores that this process may use: "
-            "at most 8 (4 a core), best 2; choose with --ranks, or run the job "
-            "on a cluster (evenstep submit). --oversubscribe starts them all "
-            "the same");
+  EXPECT_EQ(
+      refused.status().message(),
+      "9 ranks are too many for the 2 cores that this process may use: "
+      "at most 8 (4 a core), best 2; choose with --ranks, or run the job "
+      "on a cluster (evenstep submit). --oversubscribe starts them anyway");
   command_.oversubscribe = true;
   EXPECT_TRUE(MakeLocalJob(command_, 2).ok());
 }

@@ -17,7 +17,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/atomic_file.h"
 #include "base/output_marker.h"
@@ -37,7 +36,6 @@ using jobspec::kConfigName;
 constexpr char kPrefix[] = "evenstep-local-";
 // Locked while the run lives, whatever ends it.
 constexpr char kLockName[] = "/owner";
-constexpr char kPreviousPrefix[] = "previous-";
 constexpr size_t kCopiedBytes = 1 << 20;
 
 bool IsStale(const std::string& folder) {
@@ -118,15 +116,8 @@ absl::StatusOr<std::string> SetAsideEarlierRun(const std::string& folder) {
 // Results replace only what an earlier run left: a file that has the name of a
 // result and no mark is the user's.
 absl::Status CheckForForeignFiles(const std::string& folder) {
-  const OutputMarks marks = ReadOutputMarks(folder);
-  std::vector<absl::string_view> foreign;
-  std::error_code error;
-  for (const absl::string_view name : kResultNames) {
-    if (!marks.Has(name) &&
-        fs::exists(absl::StrCat(folder, "/", name), error)) {
-      foreign.push_back(name);
-    }
-  }
+  const std::vector<absl::string_view> foreign =
+      ForeignFiles(folder, kResultNames);
   const auto has = [&](absl::string_view name) {
     return std::find(foreign.begin(), foreign.end(), name) != foreign.end();
   };
@@ -134,10 +125,7 @@ absl::Status CheckForForeignFiles(const std::string& folder) {
   const bool unmarked = has("loss.csv") && has("loss.json") &&
                         has("summary.json") && has("job.yaml");
   if (foreign.empty() || unmarked) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      folder, " holds ", absl::StrJoin(foreign, ", "),
-      ", which no earlier run wrote there and this one would replace; choose "
-      "another --output"));
+  return ForeignFilesError(folder, foreign, "--output");
 }
 
 absl::Status NoTemporaryFolder(const std::error_code& error) {
@@ -192,6 +180,7 @@ std::vector<TrainerLog> FindTrainerLogs(const std::string& folder) {
 
 absl::Status KeepTrainerLogs(const std::string& folder,
                              const std::string& log_dir) {
+  EVENSTEP_RETURN_IF_ERROR(MakeFolders(log_dir));
   for (const TrainerLog& log : FindTrainerLogs(folder)) {
     const fs::path kept = fs::path(log_dir) / log.path.filename();
     std::ifstream from(log.path, std::ios::binary);
@@ -202,6 +191,11 @@ absl::Status KeepTrainerLogs(const std::string& folder,
       return absl::UnknownError(absl::StrCat(
           "cannot append ", log.path.string(), " to ", kept.string()));
     }
+  }
+  for (const fs::path& node : Entries(folder)) {
+    std::error_code error;
+    const fs::path attempts = fs::read_symlink(node / "attempts", error);
+    if (!error) fs::remove_all(attempts, error);
   }
   return absl::OkStatus();
 }
@@ -261,25 +255,41 @@ std::string KeepLogs(const std::string& log_dir, const std::string& folder) {
 
 namespace {
 
-// The weights, with the configuration beside them. Returns where they are now.
-absl::StatusOr<std::string> BringWeights(const std::string& from,
-                                         const std::string& folder) {
-  std::string weights = absl::StrCat(folder, "/", data::kWeightsName);
-  EVENSTEP_RETURN_IF_ERROR(MoveFile(from, weights));
-  const std::string config = fs::path(from).parent_path() / kConfigName;
+// The weights, with the configuration beside them. What could not be moved
+// stays where it is.
+absl::Status BringWeights(const std::string& folder, client::Job* job) {
+  if (job->weights_path.empty()) return absl::OkStatus();
+  const std::string weights = absl::StrCat(folder, "/", data::kWeightsName);
+  const fs::path place = fs::path(job->weights_path).parent_path();
+  EVENSTEP_RETURN_IF_ERROR(MoveFile(job->weights_path, weights));
+  job->weights_path = weights;
+  job->weights_node.clear();  // here
+  const bool saved_elsewhere = !job->weights_note.empty();
+  job->weights_note.clear();
+  const std::string config = place / kConfigName;
   std::error_code error;
   if (fs::exists(config, error)) {
     EVENSTEP_RETURN_IF_ERROR(
         MoveFile(config, absl::StrCat(folder, "/", kConfigName)));
   }
-  return weights;
+  // A folder that was made for them alone.
+  if (saved_elsewhere && ReadOutputMarks(place).all) {
+    fs::remove_all(place, error);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<LeftResults> LeaveResults(
-    const std::string& folder, const client::Job& job,
-    const std::vector<client::StepSummary>& steps) {
+    const std::string& folder, const std::vector<client::StepSummary>& steps,
+    client::Job* job) {
+  // If the folder was moved away during the run, trainers made it again without
+  // marks.
+  std::error_code error;
+  if (fs::exists(fs::path(folder) / kUnfinishedName / job->id, error)) {
+    EVENSTEP_RETURN_IF_ERROR(MarkOutputs(folder, {kUnfinishedName}));
+  }
   EVENSTEP_RETURN_IF_ERROR(MakeResultFolder(folder));
   const std::string curve = folder + "/loss.csv";
   const std::string json_curve = folder + "/loss.json";
@@ -287,13 +297,11 @@ absl::StatusOr<LeftResults> LeaveResults(
   const std::string summary_file = folder + "/summary.json";
   LeftResults left;
   EVENSTEP_ASSIGN_OR_RETURN(left.previous, SetAsideEarlierRun(folder));
-  left.summary = SummarizeRun(job, steps);
+  left.weights = BringWeights(folder, job);
+  left.summary = SummarizeRun(*job, steps);
   Json& files = left.summary["files"];
-  files["weights"] = nullptr;
-  if (!job.weights_path.empty()) {
-    EVENSTEP_ASSIGN_OR_RETURN(files["weights"],
-                              BringWeights(job.weights_path, folder));
-  }
+  files["weights"] =
+      job->weights_path.empty() ? Json() : Json(job->weights_path);
   files["loss_curve"] = curve;
   files["loss_curve_json"] = json_curve;
   files["job_file"] = job_file;
@@ -301,7 +309,7 @@ absl::StatusOr<LeftResults> LeaveResults(
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(curve, FormatLossCurve(steps)));
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
       json_curve, DumpJson(LossCurveJson(steps), -1) + "\n"));
-  EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(job_file, job.job_file));
+  EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(job_file, job->job_yaml));
   EVENSTEP_RETURN_IF_ERROR(WriteFileAtomically(
       summary_file, DumpJson(left.summary, kJsonIndent) + "\n"));
   return left;

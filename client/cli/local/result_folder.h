@@ -38,7 +38,9 @@ class PrivateFolder {
 };
 
 // Appends what the trainers wrote to LOG_DIR/rank-R.log, attempt after attempt.
-// `folder` holds the agents' working folders, one a node.
+// The folder is made if it is gone.
+// `folder` holds the agents' working folders, one a node; what their links
+// NODE/attempts lead to is removed then.
 absl::Status KeepTrainerLogs(const std::string& folder,
                              const std::string& log_dir);
 
@@ -52,6 +54,8 @@ absl::Status MakeResultFolder(const std::string& folder);
 std::string KeepLogs(const std::string& log_dir, const std::string& folder);
 
 struct LeftResults {
+  // Why the weights could not be moved to the results; they are kept.
+  absl::Status weights;
   Json summary;  // its "files" names what was written
   // Where the results of an earlier run are now; empty: there were none.
   std::string previous;
@@ -60,10 +64,11 @@ struct LeftResults {
 // Writes summary.json, loss.csv, loss.json and job.yaml into `folder` and moves
 // the weights there, if there are any, with the configuration beside them. All
 // that an earlier run left there, logs too, is first moved to FOLDER/previous-1
-// (-2, ...): files of two runs are not mixed, and none is lost.
+// (-2, ...): files of two runs are not mixed, and none is lost. The job says
+// where its weights are now, also after an error.
 absl::StatusOr<LeftResults> LeaveResults(
-    const std::string& folder, const client::Job& job,
-    const std::vector<client::StepSummary>& steps);
+    const std::string& folder, const std::vector<client::StepSummary>& steps,
+    client::Job* job);
 
 }  // namespace evenstep::cli
 

@@ -81,6 +81,9 @@ TEST_F(ResultFolderTest, LogsOfTrainersAreKeptInTheOrderOfAttempts) {
   write("node-0/attempts/note.txt/rank-0.log", "of no attempt\n");
   const std::string logs = parent_ + "/logs";
   write("logs/rank-1.log", "of an earlier run\n");
+  write("logs/node-2/job.1/rank-2.log", "linked\n");
+  fs::create_directories(parent_ + "/node-2");
+  fs::create_directory_symlink(logs + "/node-2", parent_ + "/node-2/attempts");
   ASSERT_TRUE(KeepTrainerLogs(parent_, logs).ok());
   const auto read = [](const std::string& path) {
     std::ifstream file(path);
@@ -88,8 +91,10 @@ TEST_F(ResultFolderTest, LogsOfTrainersAreKeptInTheOrderOfAttempts) {
   };
   EXPECT_EQ(read(logs + "/rank-0.log"), "of rank 0\n");
   EXPECT_EQ(read(logs + "/rank-1.log"), "of an earlier run\nfirst\nthird\n");
-  EXPECT_EQ(std::distance(fs::directory_iterator(logs), {}), 2);
-  EXPECT_FALSE(KeepTrainerLogs(parent_, parent_ + "/no/folder").ok());
+  EXPECT_EQ(read(logs + "/rank-2.log"), "linked\n");
+  EXPECT_EQ(std::distance(fs::directory_iterator(logs), {}), 3);
+  ASSERT_TRUE(KeepTrainerLogs(parent_, parent_ + "/no/folder").ok());
+  EXPECT_EQ(read(parent_ + "/no/folder/rank-0.log"), "of rank 0\n");
 }
 
 TEST_F(ResultFolderTest, NoFileOfTheUserIsReplaced) {
@@ -127,7 +132,7 @@ TEST_F(ResultFolderTest, NoFileOfARunIsDataOfTheNext) {
     std::ofstream(parent_ + "/run/config.json") << "{}";
     fs::create_directories(out + "/logs");
     std::ofstream(out + "/logs/coordinator.log") << "a line";
-    ASSERT_TRUE(LeaveResults(out, job, {}).ok());
+    ASSERT_TRUE(LeaveResults(out, {}, &job).ok());
     const auto list = data::ListFiles(out);
     ASSERT_TRUE(list.ok()) << list.status();
     ASSERT_EQ(list->files.size(), 1u) << list->files[0].name;
@@ -145,12 +150,12 @@ class TwoRunsTest : public ResultFolderTest {
   // A run that leaves `weights`, with a configuration or without, and logs.
   LeftResults Run(const std::string& weights, const std::string& config) {
     client::Job job;
-    job.job_file = absl::StrCat("name: ", weights, "\n");
+    job.job_yaml = absl::StrCat("name: ", weights, "\n");
     job.weights_path = parent_ + "/run/model.safetensors";
     Write(job.weights_path, weights);
     if (!config.empty()) Write(parent_ + "/run/config.json", config);
     Write(parent_ + "/run/logs/rank-0.log", "log of " + weights);
-    absl::StatusOr<LeftResults> left = LeaveResults(out_, job, {});
+    absl::StatusOr<LeftResults> left = LeaveResults(out_, {}, &job);
     EXPECT_TRUE(left.ok()) << left.status();
     EXPECT_EQ(KeepLogs(parent_ + "/run/logs", out_), out_ + "/logs");
     return *std::move(left);
@@ -166,6 +171,34 @@ class TwoRunsTest : public ResultFolderTest {
 
   const std::string out_ = parent_ + "/out";
 };
+
+TEST_F(ResultFolderTest, WeightsThatWereSavedElsewhereAreBrought) {
+  const std::string elsewhere = parent_ + "/evenstep-weights-job-x";
+  fs::create_directories(elsewhere);
+  client::Job job;
+  job.weights_path = elsewhere + "/model.safetensors";
+  job.weights_note = "the job's folder does not take them";
+  std::ofstream(job.weights_path) << "weights";
+  std::ofstream(elsewhere + "/.evenstep-output") << "*\n";
+  const std::string out = parent_ + "/out";
+  const auto left = LeaveResults(out, {}, &job);
+  ASSERT_TRUE(left.ok() && left->weights.ok()) << left.status();
+  EXPECT_EQ(job.weights_path, out + "/model.safetensors");
+  EXPECT_EQ(left->summary["files"]["weights"], job.weights_path);
+  EXPECT_EQ(left->summary["weights_note"], "");
+  EXPECT_FALSE(fs::exists(elsewhere));
+}
+
+TEST_F(ResultFolderTest, WeightsThatCannotBeBroughtAreNamed) {
+  client::Job job;
+  job.weights_path = parent_ + "/gone/model.safetensors";
+  const auto left = LeaveResults(parent_ + "/out", {}, &job);
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_TRUE(absl::IsNotFound(left->weights)) << left->weights;
+  EXPECT_EQ(left->summary["files"]["weights"],
+            parent_ + "/gone/model.safetensors");
+  EXPECT_TRUE(fs::exists(parent_ + "/out/loss.csv"));
+}
 
 TEST_F(TwoRunsTest, FilesOfTwoRunsAreNotMixed) {
   EXPECT_EQ(Run("text", "{}").previous, "");

@@ -1,7 +1,8 @@
 #include "client/cli/local/run_summary.h"
 
+#include "base/yaml.h"
 #include "gtest/gtest.h"
-#include "jobspec/job_spec.h"
+#include "planner/costs/cost_file.h"
 
 namespace evenstep::cli {
 namespace {
@@ -58,8 +59,10 @@ TEST(RunSummary, CostsReadBackAsACostFile) {
       client::Costs{1000, 0, 0, 2000, {{2, 75.5}}, 3000, 0.25, {}, {}, {}};
   job.costs->spatial = {250.5, 0.5};
   job.costs->temporal = {125.25, 0.75};
-  const auto costs = jobspec::ParseCostFile(
-      SummarizeRun(job, {})["costs"].dump(), "summary.json");
+  const auto yaml =
+      ParseYaml(SummarizeRun(job, {})["costs"].dump(), "summary.json");
+  ASSERT_TRUE(yaml.ok()) << yaml.status();
+  const auto costs = planner::ReadJobCosts(*yaml, "summary.json");
   ASSERT_TRUE(costs.ok()) << costs.status();
   EXPECT_EQ(costs->micro_batch_fixed_ns, 1000);
   EXPECT_EQ(costs->head_ns_per_token, 0.25);

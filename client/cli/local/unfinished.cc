@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "data/safetensors.h"
 #include "data/weights_file.h"
+#include "nlohmann/json.hpp"
 
 namespace evenstep::cli {
 namespace {
@@ -98,6 +100,61 @@ std::string DescribeUnfinished(const std::vector<UnfinishedWeights>& found) {
                         "; to use them: evenstep generate ",
                         Quoted(weights.path));
       });
+}
+
+namespace {
+
+constexpr int64_t kMaxSummaryBytes = int64_t{1} << 30;
+
+// The weights of the latest earlier run that has some.
+std::string DescribePrevious(const std::string& folder) {
+  std::string path;
+  for (int number = 1;; ++number) {
+    const fs::path previous =
+        fs::path(folder) / absl::StrCat(kPreviousPrefix, number);
+    std::error_code error;
+    if (!fs::is_directory(previous, error)) break;
+    if (fs::exists(previous / data::kWeightsName, error)) {
+      path = previous.string();
+    }
+  }
+  if (path.empty()) return "";
+  return absl::StrCat("An earlier run left weights; to use them: evenstep ",
+                      "generate ", Quoted(path));
+}
+
+// What summary.json says of weights that were not written.
+std::string DescribeLastRun(const std::string& folder) {
+  const auto text = ReadWholeFile(folder + "/summary.json", kMaxSummaryBytes);
+  if (!text.ok()) return "";
+  const auto summary =
+      nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object() || !summary.contains("weights_note") ||
+      !summary["weights_note"].is_string()) {
+    return "";
+  }
+  const std::string note = summary["weights_note"].get<std::string>();
+  if (note.empty()) return "";
+  const auto files = summary.find("files");
+  if (files != summary.end() && files->is_object() &&
+      files->contains("weights") && (*files)["weights"].is_string()) {
+    return absl::StrCat("The last run's weights are elsewhere: ", note);
+  }
+  return absl::StrCat("The last run left no weights: ", note);
+}
+
+}  // namespace
+
+std::string DescribeNoWeights(const std::string& folder) {
+  std::vector<std::string> lines = {DescribeLastRun(folder),
+                                    DescribeUnfinished(FindUnfinished(folder)),
+                                    DescribePrevious(folder)};
+  lines.erase(std::remove(lines.begin(), lines.end(), ""), lines.end());
+  return absl::StrJoin(lines, "\n");
+}
+
+std::string DescribeContinuation(const std::string& weights) {
+  return absl::StrCat("--set ", Quoted("model.weights=" + weights));
 }
 
 }  // namespace evenstep::cli

@@ -17,6 +17,8 @@ namespace evenstep::cli {
 // Where the agents of a local run write, in the run's folder: each job has a
 // folder of its own in it, which is removed once its results were brought.
 inline constexpr char kUnfinishedName[] = "unfinished";
+// Where a run moves what an earlier one left, with a number.
+inline constexpr char kPreviousPrefix[] = "previous-";
 
 // Fills in the weights that trainers left in `folder`, if there are any, of a
 // job whose end was not heard of: those of the most steps, rank 0's before
@@ -36,6 +38,14 @@ std::vector<UnfinishedWeights> FindUnfinished(const std::string& folder);
 // A sentence with the steps and the command that uses them, a line for each
 // file; empty where there are none.
 std::string DescribeUnfinished(const std::vector<UnfinishedWeights>& found);
+
+// What a user may want to know of a folder that has no weights: unfinished
+// ones, those of earlier runs, and why its last run left none. Lines; empty
+// where there is nothing to say.
+std::string DescribeNoWeights(const std::string& folder);
+
+// How to train further from these weights.
+std::string DescribeContinuation(const std::string& weights);
 
 }  // namespace evenstep::cli
 

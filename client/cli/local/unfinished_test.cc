@@ -1,6 +1,7 @@
 #include "client/cli/local/unfinished.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/temp_folder.h"
@@ -58,6 +59,20 @@ TEST_F(UnfinishedTest, EveryRunThatWasKilledIsNamedWithItsCommand) {
                          "A run that did not end left weights after 1 step; "
                          "to use them: evenstep generate '",
                          unfinished, "it'\\''s b/model.rank-1.safetensors'"));
+}
+
+TEST_F(UnfinishedTest, AFolderWithoutWeightsSaysWhyAndNamesEarlierOnes) {
+  EXPECT_EQ(DescribeNoWeights(out_.path()), "");
+  std::ofstream(out_.path() + "/summary.json")
+      << R"({"weights_note": "the disk is full"})";
+  Leave("previous-1/model.safetensors", 4);
+  Leave("previous-2/model.safetensors", 4);
+  fs::create_directories(out_.path() + "/previous-3");
+  EXPECT_EQ(DescribeNoWeights(out_.path()),
+            absl::StrCat("The last run left no weights: the disk is full\n"
+                         "An earlier run left weights; to use them: evenstep "
+                         "generate ",
+                         out_.path(), "/previous-2"));
 }
 
 TEST_F(UnfinishedTest, AnAttemptThatHadDoneMoreStepsIsNamed) {

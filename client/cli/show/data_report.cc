@@ -7,8 +7,9 @@
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/job_views.h"
 #include "client/cli/show/table.h"
+#include "data/index/length_index.h"
 #include "data/sample_rules.h"
-#include "jobspec/job_spec.h"
+#include "jobspec/job_keys.h"
 
 namespace evenstep::cli {
 namespace {
@@ -48,6 +49,7 @@ void FillGaps(std::vector<LengthBucket>* histogram) {
 void ApplyRules(int64_t length, DataReport* report) {
   if (report->max_length == 0 || length <= report->max_length) return;
   ++report->num_too_long;
+  report->tokens_too_long += length;
   if (report->on_too_long == data::OnTooLong::kTruncate) {
     report->tokens_cut += length - report->max_length;
   } else if (report->on_too_long == data::OnTooLong::kSkip) {
@@ -90,9 +92,10 @@ std::string WhatRulesDo(absl::string_view rule) {
 std::string TooLongText(const DataReport& report) {
   std::string count =
       absl::StrCat(Counted(report.num_too_long, "sample"), " (",
-                   Share(report.num_too_long, report.num_samples),
-                   report.num_too_long == 1 ? ") is" : ") are", " longer than ",
-                   report.max_length, " tokens");
+                   Share(report.num_too_long, report.num_samples), ", with ",
+                   Share(report.tokens_too_long, report.num_tokens),
+                   " of the tokens)", report.num_too_long == 1 ? " is" : " are",
+                   " longer than ", report.max_length, " tokens");
   if (report.num_too_long == 0) return count;
   if (!report.is_job) {
     return absl::StrCat(count, WhatRulesDo("on_too_long"),
@@ -104,11 +107,11 @@ std::string TooLongText(const DataReport& report) {
                           ": the job is refused unless it says on_too_long: "
                           "truncate or skip");
     case data::OnTooLong::kSkip:
-      return absl::StrCat(count, ": skipped, with ",
-                          Counted(report.tokens_cut, "token"));
+      return absl::StrCat(count, ": skipped, with ", report.tokens_cut, " of ",
+                          Counted(report.num_tokens, "token"));
     case data::OnTooLong::kTruncate:
-      return absl::StrCat(count, ": cut, by ",
-                          Counted(report.tokens_cut, "token"));
+      return absl::StrCat(count, ": cut, by ", report.tokens_cut, " of ",
+                          Counted(report.num_tokens, "token"));
   }
   return count;
 }
@@ -134,16 +137,15 @@ std::string BadText(const DataReport& report) {
       count, ": the job is refused unless it says on_bad_sample: skip");
 }
 
-// A line for each that is named, and one for the others.
-std::string BadNames(const DataReport& report) {
+// A line for each that is named, and one for the others of `count`.
+std::string Names(const std::vector<std::string>& notes, int64_t count) {
   std::string text;
-  for (const std::string& name : report.bad_samples) {
-    absl::StrAppend(&text, "  ", name, "\n");
+  for (const std::string& note : notes) {
+    absl::StrAppend(&text, "  ", note, "\n");
   }
-  const auto named = static_cast<int64_t>(report.bad_samples.size());
-  const int64_t more = report.num_bad - named;
+  const int64_t more = count - static_cast<int64_t>(notes.size());
   if (more == 0) return text;
-  const bool is_short = report.bad_samples.size() <= data::kMostNamedSamples;
+  const bool is_short = notes.size() <= data::kMostNamedSamples;
   return absl::StrCat(text, "  and ", more, " more",
                       is_short ? "; --list-bad names all" : "", "\n");
 }
@@ -192,6 +194,7 @@ DataReport MakeDataReport(const data::Dataset& dataset,
   report.largest_token = dataset.summary().largest_token;
   report.vocab = rules.vocab;
   report.left_out = dataset.summary().left_out;
+  report.num_beyond_limit = dataset.summary().num_too_long;
   report.max_length = rules.max_length;
   report.on_too_long = rules.on_too_long;
   report.on_bad_sample = rules.on_bad_sample;
@@ -232,10 +235,17 @@ std::string FormatDataReport(const DataReport& report, int columns) {
       " tokens: ", ClipText(report), report.longest_name, "\n\n",
       Histogram(report, columns), "\n");
   if (report.max_length > 0) absl::StrAppend(&text, TooLongText(report), "\n");
-  absl::StrAppend(&text, BadText(report), "\n", BadNames(report));
+  absl::StrAppend(&text, BadText(report), "\n",
+                  Names(report.bad_samples, report.num_bad));
+  if (report.num_beyond_limit > 0) {
+    absl::StrAppend(&text, Counted(report.num_beyond_limit, "sample"),
+                    " longer than any may be (", data::kHashedBytes,
+                    " tokens): left out\n");
+  }
   const std::string left_out = data::DescribeLeftOut(report.left_out);
   if (!left_out.empty()) {
-    absl::StrAppend(&text, "no data, left out: ", left_out, "\n");
+    absl::StrAppend(&text, "left out: ", left_out, "\n",
+                    Names(report.json_files, report.left_out.json));
   }
   if (report.largest_token >= 0) {
     absl::StrAppend(&text, "largest token id ", report.largest_token,
@@ -262,13 +272,16 @@ Json ToJson(const DataReport& report) {
   }
   Json rules = nullptr;
   if (report.max_length > 0) {
-    rules = {{"max_length", report.max_length},
-             {"on_too_long",
-              RuleName(report, jobspec::OnTooLongName(report.on_too_long))},
-             {"on_bad_sample",
-              RuleName(report, jobspec::OnBadSampleName(report.on_bad_sample))},
-             {"too_long", report.num_too_long},
-             {"tokens_cut", report.tokens_cut}};
+    rules = {
+        {"max_length", report.max_length},
+        {"on_too_long", RuleName(report, jobspec::WordOf("data.on_too_long",
+                                                         report.on_too_long))},
+        {"on_bad_sample",
+         RuleName(report,
+                  jobspec::WordOf("data.on_bad_sample", report.on_bad_sample))},
+        {"too_long", report.num_too_long},
+        {"tokens_too_long", report.tokens_too_long},
+        {"tokens_cut", report.tokens_cut}};
   }
   Json json = {{"source", report.source},
                {"samples", report.num_samples},
@@ -279,6 +292,7 @@ Json ToJson(const DataReport& report) {
                {"tools", report.left_out.tools},
                {"links", report.left_out.links},
                {"json", report.left_out.json},
+               {"json_files", report.json_files},
                {"tokens", report.num_tokens},
                {"trained_tokens", report.num_trained},
                {"samples_without_trained_tokens", report.num_masked},

@@ -39,6 +39,8 @@ struct DataReport {
   int64_t num_bad = 0;
   std::vector<std::string> bad_samples;  // "NAME: reason" of the first or all
   data::LeftOut left_out;                // entries of the folder
+  std::vector<std::string> json_files;   // left_out.json: the first or all
+  int64_t num_beyond_limit = 0;  // longer than any sample may be; left out
   int64_t num_tokens = 0;
   int64_t num_trained = 0;  // tokens with a loss
   int64_t num_masked = 0;   // samples without any
@@ -56,7 +58,8 @@ struct DataReport {
   data::OnTooLong on_too_long = data::OnTooLong::kFail;
   data::OnBadSample on_bad_sample = data::OnBadSample::kFail;
   int64_t num_too_long = 0;
-  int64_t tokens_cut = 0;  // by the rule, of samples that are too long
+  int64_t tokens_too_long = 0;  // of these samples
+  int64_t tokens_cut = 0;       // by the rule, of samples that are too long
   std::optional<HeldOutReport> held_out;  // absent: nothing is held out
   std::vector<std::string> warnings;      // of a job (jobspec/job_warnings.h)
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/text.h"
 #include "client/cli/show/format_value.h"
 #include "client/cli/show/printable_text.h"
 #include "data/sample_rules.h"
@@ -18,10 +19,10 @@ using client::StepSummary;
 constexpr size_t kStepsShown = 5;
 
 // Not measured or not predicted: a dash.
-std::string FormatMib(int64_t bytes) {
+std::string FormatMib(std::optional<int64_t> bytes) {
   constexpr double kMib = 1 << 20;
-  if (bytes <= 0) return "-";
-  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMib);
+  if (!bytes.has_value()) return "-";
+  return absl::StrFormat("%.1f MiB", static_cast<double>(*bytes) / kMib);
 }
 
 std::string Dash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -150,12 +151,12 @@ constexpr char kTooLong[] = "skipped as too long";
 constexpr char kCut[] = "cut to max_length";
 constexpr char kBad[] = "skipped as bad";
 
-// "; no data: 1 hidden entry, 2 entries of earlier runs".
+// "; left out: 1 hidden entry, 2 entries of earlier runs".
 std::string FormatNoData(const client::DataSummary& data) {
   const std::string left_out = data::DescribeLeftOut(
       {data.num_hidden_files, data.num_own_files, data.num_tool_files,
        data.num_links, data.num_json_files});
-  return left_out.empty() ? "" : absl::StrCat("; no data: ", left_out);
+  return left_out.empty() ? "" : absl::StrCat("; left out: ", left_out);
 }
 
 std::string FormatHeldOut(const client::DataSummary& data) {
@@ -178,7 +179,7 @@ std::string FormatData(const client::DataSummary& data) {
         "indexing: ", FormatPercent(data.indexed_bytes, data.bytes_to_index),
         " of ", FormatBytes(static_cast<double>(data.bytes_to_index)));
   }
-  return absl::StrCat(data.num_samples, " documents, ",
+  return absl::StrCat(Counted(data.num_samples, "document"), ", ",
                       FormatCount(static_cast<double>(data.total_tokens)),
                       " tokens, longest ", data.longest_tokens,
                       LeftOut({{data.num_too_long, kTooLong},
@@ -240,7 +241,7 @@ std::string FormatJob(const Job& job, Detail detail, absl::Time now,
                     FormatTable(StepTable(job.recent_steps), mode));
   }
   if (detail == Detail::kWide) {
-    absl::StrAppend(&text, "Job file:\n", PrintableText(job.job_file));
+    absl::StrAppend(&text, "Job file:\n", PrintableText(job.job_yaml));
   }
   return text;
 }
@@ -279,13 +280,14 @@ std::string FormatWeights(const Job& job) {
     absl::StrAppend(&text, " (after ", job.weights_steps, " of ", job.num_steps,
                     " steps)");
   }
+  if (!job.weights_note.empty()) absl::StrAppend(&text, "; ", job.weights_note);
   return text;
 }
 
 std::string FormatOutcome(const Job& job) {
   std::string text =
       absl::StrCat(client::JobStateName(job.state), " after ", job.steps_done,
-                   " of ", job.num_steps, " steps");
+                   " of ", Counted(job.num_steps, "step"));
   if (!job.reason.empty() && job.state != client::JobState::kSucceeded) {
     absl::StrAppend(&text, " (", job.reason, ")");
   }

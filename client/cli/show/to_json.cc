@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/yaml.h"
+#include "planner/costs/cost_fields.h"
 
 namespace evenstep::cli {
 namespace {
@@ -120,38 +121,33 @@ Json ToJson(const client::DataSummary& data) {
           {"num_json_files", data.num_json_files}};
 }
 
-Json CollectiveToJson(const std::vector<client::Costs::Collective>& costs) {
-  Json list = Json::array();
-  for (const client::Costs::Collective& cost : costs) {
-    list.push_back(
-        {{"degree", cost.degree}, {"ns_per_token", cost.ns_per_token}});
-  }
-  return list;
-}
+namespace {
 
-// With the keys of a cost file, so that it reads back as one.
-Json ToJson(const client::Costs& costs) {
-  Json json = {{"micro_batch_fixed_ns", costs.micro_batch_fixed_ns},
-               {"linear_ns_per_token", costs.linear_ns_per_token},
-               {"quadratic_ns_per_token2", costs.quadratic_ns_per_token2},
-               {"collective_latency_ns", costs.collective_latency_ns},
-               {"collective", CollectiveToJson(costs.collective)},
-               {"gather", CollectiveToJson(costs.gather)},
-               {"step_fixed_ns", costs.step_fixed_ns},
-               {"head_ns_per_token", costs.head_ns_per_token}};
-  const auto add = [&json](absl::string_view kind,
-                           const client::Costs::Layers& layers) {
-    if (layers == client::Costs::Layers()) return;
-    json[absl::StrCat(kind, "_linear_ns_per_token")] =
-        layers.linear_ns_per_token;
-    json[absl::StrCat(kind, "_quadratic_ns_per_token2")] =
-        layers.quadratic_ns_per_token2;
-  };
-  add("spatial", costs.spatial);
-  add("temporal", costs.temporal);
+template <typename Time>
+Json CostsToJson(const Time& costs) {
+  Json json;
+  planner::ForEachWrittenNumber(
+      costs, [&json](const std::string& key, auto cost) { json[key] = cost; });
+  planner::ForEachCostList(costs, [&json](const char* key, const auto& list) {
+    const bool usual = key == absl::string_view("collective") ||
+                       key == absl::string_view("gather");
+    if (list.empty() && !usual) return;
+    Json& entries = json[key] = Json::array();
+    for (const auto& cost : list) {
+      entries.push_back(
+          {{"degree", cost.degree}, {"ns_per_token", cost.ns_per_token}});
+    }
+  });
   return json;
 }
 
+}  // namespace
+
+Json ToJson(const client::Costs& costs) { return CostsToJson(costs); }
+
+Json ToJson(const planner::TimeModel& costs) { return CostsToJson(costs); }
+
+// 0 stands for a number of bytes that is not known.
 Json ToJson(const client::StepSummary& step) {
   return {{"step", step.step},
           {"loss", step.loss},
@@ -170,9 +166,10 @@ Json ToJson(const client::StepSummary& step) {
           {"highest_degree", step.highest_degree},
           {"slowest_cpu_seconds", step.slowest_cpu_seconds},
           {"mean_cpu_seconds", step.mean_cpu_seconds},
-          {"predicted_activation_bytes", step.predicted_activation_bytes},
-          {"peak_activation_bytes", step.peak_activation_bytes},
-          {"peak_tensor_bytes", step.peak_tensor_bytes},
+          {"predicted_activation_bytes",
+           step.predicted_activation_bytes.value_or(0)},
+          {"peak_activation_bytes", step.peak_activation_bytes.value_or(0)},
+          {"peak_tensor_bytes", step.peak_tensor_bytes.value_or(0)},
           {"recompute_ratio", step.recompute_ratio},
           {"groups_live", step.groups_live},
           {"groups_opened", step.groups_opened},
@@ -233,7 +230,7 @@ Json ToJson(const client::Job& job) {
           {"weights_note", job.weights_note},
           {"emulated_link", job.emulated_link},
           {"recent_steps", recent},
-          {"spec", YamlToJson(job.job_file)}};
+          {"spec", YamlToJson(job.job_yaml)}};
 }
 
 Json YamlToJson(const std::string& yaml) {

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "evenstep/job.h"
 #include "nlohmann/json.hpp"
+#include "planner/model.h"
 
 namespace evenstep::cli {
 
@@ -28,8 +29,9 @@ Json ToJson(const client::LogLine& line);
 Json ToJson(const std::optional<client::Evaluation>& evaluation);
 Json ToJson(const client::Totals& totals);
 Json ToJson(const client::DataSummary& data);
-// Has the keys of a cost file, so that `--costs` reads it.
+// With the keys of a cost file, so that `--costs` reads them.
 Json ToJson(const client::Costs& costs);
+Json ToJson(const planner::TimeModel& costs);
 
 // A YAML document as JSON: the job file inside a job. Plain scalars become
 // numbers, booleans and null as YAML 1.2 reads them. Null when it is not YAML.

@@ -2,18 +2,23 @@
 #define EVENSTEP_CLIENT_H_
 
 // The C++ SDK: submit training jobs to a coordinator and watch them. Includes
-// neither gRPC, protobuf nor torch. A Client may be used from several threads
-// at once; calls block. Errors are absl::Status values with canonical codes:
-// INVALID_ARGUMENT (the job breaks a rule), FAILED_PRECONDITION (it can never
-// fit), NOT_FOUND, ALREADY_EXISTS, UNAVAILABLE (cannot be reached; retried
-// first), DEADLINE_EXCEEDED, CANCELLED (stopped by the caller's token).
-// ErrorReason gives the machine-readable reason.
+// neither gRPC, protobuf nor torch.
+//
+// Threads: a Client may be used from several threads at once. Calls block, and
+// handlers run on the thread that made the call.
+// Errors: absl::Status values with canonical codes. Every call may return
+//   INVALID_ARGUMENT   an argument breaks a rule; text that is not UTF-8
+//   UNAVAILABLE        the coordinator cannot be reached; retried first
+//   DEADLINE_EXCEEDED  call_timeout or StreamOptions::deadline has passed
+//   CANCELLED          stopped by the caller's token
+// and those that are named at the call. ErrorReason gives the machine-readable
+// reason.
 //
 //   ClientOptions options;
 //   options.coordinator = "127.0.0.1:7070";
 //   std::unique_ptr<Client> client = Connect(options);
 //   SubmitOptions job;
-//   job.job_file = "name: demo\ndata: {source: 'text:/usr/include'}\n";
+//   job.job_yaml = "name: demo\ndata: {source: 'text:/usr/include'}\n";
 //   absl::StatusOr<SubmitResult> submitted = client->Submit(job);
 //   if (!submitted.ok()) return submitted.status();
 //   absl::StatusOr<Job> done = client->Wait(submitted->job.id, {});
@@ -25,6 +30,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,8 +56,8 @@ struct ClientOptions {
 
 struct SubmitOptions {
   std::string job_id;    // [a-z][a-z0-9-]{0,62}; empty: a new one is made
-  std::string job_file;  // YAML text
-  std::string file_name = "job.yaml";  // for messages
+  std::string job_yaml;  // the text of a job file, not its path
+  std::string file_name = "job.yaml";  // what messages call it
   std::string base_dir = ".";          // relative data paths start here
   std::vector<std::string> overrides;  // "a.b=value", over the file
   // What messages call overrides[i]; none or empty: "--set KEY".
@@ -75,17 +81,18 @@ struct JobPage {
   int64_t num_jobs = 0;         // in one of the states, of all pages together
 };
 
-// Where a stream goes on. The caller may store it and come back later.
+// Where Watch resumes. The caller may store it and come back later.
 struct WatchCursor {
   int64_t after_sequence = 0;  // events after this one
   int64_t after_step = -1;     // steps after this one
   int attempt = -1;            // which counts its steps so; -1: unknown
 };
 
-// Exactly one of the two is set.
-struct WatchItem {
-  const JobEvent* event = nullptr;
-  const StepSummary* step = nullptr;
+using WatchItem = std::variant<JobEvent, StepSummary>;
+
+// Where Logs resumes, in the same way.
+struct LogCursor {
+  int64_t after_sequence = 0;  // lines after this one
 };
 
 enum class Follow { kContinue, kStop };
@@ -101,7 +108,6 @@ using LogHandler = std::function<Follow(const LogLine&)>;
 enum class LogMode { kSoFar, kFollow };
 
 struct LogOptions {
-  int64_t after_sequence = 0;
   LogMode mode = LogMode::kSoFar;
   // Told how many lines the bounded log had dropped; may be empty.
   std::function<void(int64_t)> on_dropped;
@@ -112,22 +118,27 @@ class Client {
   virtual ~Client() = default;
 
   // Returns once the job is stored durably. Idempotent: retried with the same
-  // id, so that a lost answer never makes two jobs.
+  // id, so that a lost answer never makes two jobs. INVALID_ARGUMENT also for a
+  // mistake in the job file, with its line; FAILED_PRECONDITION: the job can
+  // never fit; ALREADY_EXISTS: another job has this id; RESOURCE_EXHAUSTED: the
+  // coordinator's disk is full.
   virtual absl::StatusOr<SubmitResult> Submit(const SubmitOptions& options) = 0;
+  // NOT_FOUND: no such job.
   virtual absl::StatusOr<Job> Get(const std::string& job_id) = 0;
   virtual absl::StatusOr<JobPage> List(const ListOptions& options) = 0;
-  // Asks a job to stop. Idempotent; a finished job stays as it is.
+  // Asks a job to stop. Idempotent; a finished job stays as it is. NOT_FOUND.
   virtual absl::StatusOr<Job> Cancel(const std::string& job_id,
                                      const std::string& message) = 0;
 
   // Calls the handler, on this thread, with events and steps after *cursor in
-  // order, moving the cursor on after each. OK when the job has ended or the
-  // handler stopped. Survives a lost connection without loss or repeats.
+  // order, and moves the cursor past each item before its call. OK when the job
+  // has ended or the handler stopped. A lost connection neither loses nor
+  // repeats items. NOT_FOUND: no such job.
   virtual absl::Status Watch(const std::string& job_id, WatchCursor* cursor,
                              const StreamOptions& stream,
                              const WatchHandler& handler) = 0;
-  // The same for log lines.
-  virtual absl::Status Logs(const std::string& job_id,
+  // The same for log lines. kSoFar ends with OK after the last stored line.
+  virtual absl::Status Logs(const std::string& job_id, LogCursor* cursor,
                             const LogOptions& options,
                             const StreamOptions& stream,
                             const LogHandler& handler) = 0;
@@ -138,6 +149,7 @@ class Client {
   virtual absl::StatusOr<std::string> ServerVersion() = 0;
 
   // Blocks until the job has ended, whatever the outcome, and returns it.
+  // NOT_FOUND: no such job.
   absl::StatusOr<Job> Wait(const std::string& job_id,
                            const StreamOptions& stream);
 };
@@ -151,7 +163,7 @@ std::unique_ptr<Client> Connect(const ClientOptions& options);
 std::string ErrorReason(const absl::Status& status);
 
 // A Submit that failed without its request ever having left this machine:
-// nothing was stored. False says nothing.
+// nothing was stored. A false result is inconclusive.
 bool NeverSent(const absl::Status& status);
 
 // A new id for a job of this name: "NAME-" and random letters and digits.

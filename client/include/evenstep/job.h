@@ -2,8 +2,13 @@
 #define EVENSTEP_JOB_H_
 
 // What a coordinator says about jobs, as plain structs: the nouns of the SDK.
-// Copies own their data; nothing here is thread-safe or needs to be. Every
-// duration is in seconds and every share is a fraction of 1, as the names say.
+// Copies own their data and hold no reference into a Client. Like any plain
+// struct, one object must not be written by one thread while another uses it.
+//
+// Units: durations are in seconds (`_seconds`) or nanoseconds (`_ns`), sizes in
+// bytes, lengths in tokens, shares and ratios are fractions of 1. A number that
+// may not be known is std::optional; one that is not optional is always
+// measured or counted, and 0 is then a value like any other.
 
 #include <cstdint>
 #include <optional>
@@ -50,29 +55,29 @@ struct Evaluation {
 
 // One committed step, over all ranks.
 struct StepSummary {
-  int64_t step = 0;  // from 0
-  double loss = 0;   // mean per trained token
-  double step_seconds = 0;
-  double predicted_seconds = 0;
+  int64_t step = 0;              // from 0
+  double loss = 0;               // mean per trained token
+  double step_seconds = 0;       // slowest rank
+  double predicted_seconds = 0;  // of step_seconds, by the plan
   int64_t trained_tokens = 0;
-  double idle_share = 0;  // measured imbalance
-  double predicted_imbalance = 0;
-  double padding_ratio = 0;
-  double gate_seconds = 0;
-  double gradient_norm = 0;
-  int plan_lead = 0;  // further plans held when the step began
-  std::string policy;
-  double lower_bound_seconds = 0;
+  double idle_share = 0;           // measured imbalance
+  double predicted_imbalance = 0;  // of idle_share, by the plan
+  double padding_ratio = 0;        // padding tokens / padded tokens
+  double gate_seconds = 0;         // least over ranks
+  double gradient_norm = 0;        // before clipping; may be infinite
+  int plan_lead = 0;   // further plans at the step's begin, least over ranks
+  std::string policy;  // that made the plan
+  double lower_bound_seconds = 0;  // that no plan of these samples can beat
   int num_micro_batches = 0;
   int highest_degree = 0;
-  double slowest_cpu_seconds = 0;
+  double slowest_cpu_seconds = 0;  // CPU time of the rank that used most
   double mean_cpu_seconds = 0;
-  // Of activations, the most over ranks and micro-batches; 0 where not
-  // predicted or not measured.
-  int64_t predicted_activation_bytes = 0;
-  int64_t peak_activation_bytes = 0;
-  // Live tensors, states included, the most over ranks; 0 where not measured.
-  int64_t peak_tensor_bytes = 0;
+  // Bytes of activations, the most over ranks and micro-batches. Not predicted
+  // where the planner does not know what a token takes, as of a custom model.
+  std::optional<int64_t> predicted_activation_bytes;
+  std::optional<int64_t> peak_activation_bytes;
+  // Live tensors, states included, the most over ranks.
+  std::optional<int64_t> peak_tensor_bytes;
   double recompute_ratio = 0;  // share of layers, over all tokens
   int groups_live = 0;         // of two ranks and more, the most over ranks
   int64_t groups_opened = 0;   // for this step, over all ranks
@@ -127,7 +132,7 @@ struct DataSummary {
   std::vector<std::string> warnings = {};
 };
 
-// Costs that plans are made with.
+// Costs that plans are made with; the names are those of a cost file.
 struct Costs {
   int64_t micro_batch_fixed_ns = 0;
   double linear_ns_per_token = 0;
@@ -145,11 +150,21 @@ struct Costs {
   struct Layers {
     double linear_ns_per_token = 0;
     double quadratic_ns_per_token2 = 0;
+    double attention_ns_per_token = 0;
+    double sharded_attention_ns_per_token = 0;
 
     friend bool operator==(const Layers&, const Layers&) = default;
   };
   Layers spatial;
   Layers temporal;
+  // The part of linear above that is attention's, on one rank, and what takes
+  // its place on more ranks.
+  double attention_ns_per_token = 0;
+  double sharded_attention_ns_per_token = 0;
+  // Of groups that span nodes; none, or 0: no different.
+  std::vector<Collective> collective_across = {};
+  std::vector<Collective> gather_across = {};
+  int64_t collective_latency_across_ns = 0;
 };
 
 struct Job {
@@ -159,7 +174,7 @@ struct Job {
   std::string data_source;
   int ranks = 0;
   int64_t num_steps = 0;
-  std::string job_file;  // the job as YAML, with its defaults filled in
+  std::string job_yaml;  // the job file as text, with its defaults filled in
 
   JobState state = JobState::kUnknown;
   std::string reason;   // machine-readable, for example NO_CAPACITY
@@ -181,7 +196,8 @@ struct Job {
   // That the weights were trained for; less than num_steps if the job ended
   // early.
   int64_t weights_steps = 0;
-  std::string weights_note;  // why a job that ended left no weights
+  // Why a job that ended left no weights, or left them outside its folder.
+  std::string weights_note;
   // Not empty: the trainers slowed their collectives down to emulate this link;
   // times, costs and plans are not the machine's own.
   std::string emulated_link;

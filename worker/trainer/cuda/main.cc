@@ -1,8 +1,8 @@
 // evenstep-trainer-cuda: one rank of a job, on a GPU. Started by the agent,
 // ends with it.
 
+#include "evenstep/trainer/trainer_binary.h"
 #include "worker/trainer/cuda/cuda_support.h"
-#include "worker/trainer/trainer_binary.h"
 
 int main(int argc, char** argv) {
   const evenstep::trainer::DeviceSupport cuda =

@@ -25,7 +25,7 @@ namespace {
 absl::Status CheckPrompt(const std::vector<int32_t>& prompt, int64_t vocab) {
   if (prompt.empty()) {
     return absl::InvalidArgumentError(
-        "the prompt is empty; a model goes on with one token at least");
+        "the prompt is empty; a prompt is required");
   }
   for (const int32_t token : prompt) {
     if (token >= 0 && token < vocab) continue;

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/generate/choose_token.h"
-#include "worker/trainer/model/model.h"
-#include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
 

@@ -13,7 +13,7 @@
 #include "jobspec/rules/rules.h"
 #include "jobspec/weights_fit.h"
 #include "jobspec/weights_model.h"
-#include "planner/validate.h"
+#include "planner/limits.h"
 #include "worker/trainer/job/trainer_setup.h"
 #include "worker/trainer/job/weights.h"
 #include "worker/trainer/model/catch_torch.h"
@@ -193,7 +193,7 @@ absl::StatusOr<std::unique_ptr<TextModel>> MakeNamedTextModel(
     return absl::FailedPreconditionError(absl::StrCat(
         "the model '", name,
         "' can be trained but not asked for text: it derives from Model, not "
-        "from TextModel (worker/trainer/model/text_model.h)"));
+        "from TextModel (evenstep/trainer/model.h)"));
   }
   model->release();
   return std::unique_ptr<TextModel>(text);

@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "data/safetensors.h"
+#include "evenstep/trainer/model.h"
 #include "jobspec/job_spec.h"
 #include "worker/trainer/model/diffusion_transformer.h"
 #include "worker/trainer/model/named_models.h"
-#include "worker/trainer/model/text_model.h"
 
 namespace evenstep::trainer {
 

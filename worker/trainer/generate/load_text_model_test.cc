@@ -131,21 +131,22 @@ TEST_F(LoadTextModelTest, SizesThatTheTensorsHaveNotTakeNoMemory) {
   std::ifstream in(path);
   const Json good = Json::parse(in);
   const std::tuple<const char*, Json, const char*> cases[] = {
-      {"hidden_size", 1e300, "hidden_size is no count: 1e+300"},
-      {"hidden_size", 16.0, "hidden_size is no count"},
-      {"hidden_size", int64_t{1} << 32, "hidden_size is no count: 4294967296"},
+      {"hidden_size", 1e300, "hidden_size is not a count: 1e+300"},
+      {"hidden_size", 16.0, "hidden_size is not a count"},
+      {"hidden_size", int64_t{1} << 32,
+       "hidden_size is not a count: 4294967296"},
       {"hidden_size", 1 << 20, "the model's has [257, 1048576]"},
       {"vocab_size", nullptr, "vocab_size is missing"},
       {"vocab_size", 1 << 24, "the model's has [16777216, 16]"},
-      {"vocab_size", -257, "vocab_size is no count: -257"},
+      {"vocab_size", -257, "vocab_size is not a count: -257"},
       {"num_hidden_layers", 16385, "model.layers: 16385 is not in 1 to 16384"},
       {"num_hidden_layers", 16384,
        "model.layers.1.input_layernorm.weight' is missing"},
       {"intermediate_size", 1 << 22, "the model's has [4194304, 16]"},
       {"num_attention_heads", 0, "model.heads: 0"},
       {"rope_parameters", Json::parse(R"({"rope_theta": "x"})"),
-       "rope_theta is no number"},
-      {"rms_norm_eps", "x", "rms_norm_eps is no number"}};
+       "rope_theta is not a number"},
+      {"rms_norm_eps", "x", "rms_norm_eps is not a number"}};
   for (const auto& [key, value, message] : cases) {
     Json config = good;
     config[key] = value;

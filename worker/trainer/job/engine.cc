@@ -14,6 +14,7 @@
 #include "worker/trainer/model/catch_torch.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
+#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 namespace {

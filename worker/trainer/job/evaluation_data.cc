@@ -10,8 +10,8 @@
 #include "jobspec/plan_request.h"
 #include "planner/checked_plan.h"
 #include "planner/costs/cost_limits.h"
+#include "planner/limits.h"
 #include "planner/planner.h"
-#include "planner/validate.h"
 #include "worker/trainer/job/training_data.h"
 #include "worker/trainer/model/sample_random.h"
 

@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 

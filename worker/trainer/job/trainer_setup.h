@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "evenstep/trainer/model_request.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "jobspec/job_spec.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/model/diffusion_transformer.h"
-#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 

@@ -19,10 +19,12 @@
 #include "data/safetensors.h"
 #include "data/text/tokenizer.h"
 #include "data/weights_file.h"
+#include "jobspec/job_keys.h"
 #include "jobspec/plan_request.h"
 #include "jobspec/weights_fit.h"
 #include "jobspec/weights_model.h"
 #include "nlohmann/json.hpp"
+#include "worker/trainer/link/failure.h"
 #include "worker/trainer/model/catch_torch.h"
 
 namespace evenstep::trainer {
@@ -61,7 +63,7 @@ SafetensorsMetadata MakeMetadata(const TrainerSetup& setup,
     metadata["evenstep.model.rope_theta"] = FormatValue(model.rope_theta);
     metadata["evenstep.model.norm_epsilon"] = FormatValue(model.norm_epsilon);
     metadata["evenstep.model.attention"] =
-        std::string(jobspec::AttentionName(model.attention));
+        std::string(jobspec::WordOf("model.attention", model.attention));
     metadata["evenstep.tokenizer"] = setup.spec.data.tokenizer;
   }
   if (!model.weights.empty()) {
@@ -106,8 +108,14 @@ absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
       values.push_back(parameter.value.detach().cpu().contiguous());
       tensors.push_back(ToBytes(parameter.name, values.back()));
     }
-    return data::WriteSafetensors(path, std::move(tensors),
-                                  MakeMetadata(setup, steps_done), on_written);
+    const absl::Status written = data::WriteSafetensors(
+        path, std::move(tensors), MakeMetadata(setup, steps_done), on_written);
+    // ENOSPC and EDQUOT, EFBIG.
+    const bool full =
+        absl::IsResourceExhausted(written) || absl::IsOutOfRange(written);
+    return full ? WithReason(written, FailureReason::kStorageFull,
+                             steps_done - 1)
+                : written;
   });
 }
 
@@ -136,7 +144,7 @@ absl::Status WriteLlamaConfig(const std::string& path,
       {"bos_token_id", nullptr},
       {"eos_token_id", EndTokenOf(setup.spec.data)},
       {"torch_dtype",
-       std::string(jobspec::PrecisionName(setup.spec.precision))}};
+       std::string(jobspec::WordOf("precision", setup.spec.precision))}};
   return WriteFileAtomically(path, config.dump(2) + "\n");
 }
 

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "data/safetensors.h"
 #include "data/weights_file.h"
+#include "evenstep/trainer/model.h"
 #include "jobspec/llama_config.h"
 #include "worker/trainer/job/trainer_setup.h"
-#include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
@@ -26,6 +26,7 @@ using jobspec::kConfigName;
 inline constexpr char kMaxLengthKey[] = "evenstep.model.max_length";
 
 // Whole or absent; the parameters stay as they are.
+// FailureReason::kStorageFull: the disk or the limit of file sizes has no room.
 absl::Status WriteWeights(const std::string& path, const TrainerSetup& setup,
                           const std::vector<NamedParameter>& parameters,
                           int64_t steps_done,

@@ -351,7 +351,7 @@ TEST_F(LoadWeightsTest, ConfigurationsOfHuggingFaceAreCompared) {
       {R"({"model_type": "gpt2"})",
        "model_type is \"gpt2\"; weights of \"llama\" alone can be read"},
       {R"({"attention_bias": true})", "attention_bias is true"},
-      {"[]", "no JSON object"}};
+      {"[]", "not a JSON object"}};
   for (const auto& [config, message] : cases) {
     std::ofstream(folder_.path() + "/config.json") << config;
     const absl::Status status = CheckModelOfWeights(folder_.path(), Spec());

@@ -36,6 +36,8 @@ constexpr ReasonRow kReasons[] = {
      absl::StatusCode::kResourceExhausted},
     {FailureReason::kInternal, "INTERNAL", kExitInternal,
      absl::StatusCode::kInternal},
+    {FailureReason::kStorageFull, "STORAGE_FULL", kExitStorageFull,
+     absl::StatusCode::kResourceExhausted},
     {FailureReason::kTerminated, "TERMINATED", kExitTerminated,
      absl::StatusCode::kCancelled},
     {FailureReason::kPeerFailed, "PEER_FAILED", kExitPeerFailed,

@@ -22,7 +22,8 @@ enum class FailureReason {
   kCollectiveFailed,
   kOutOfMemory,
   kInternal,
-  kTerminated,  // SIGTERM to this process
+  kStorageFull,  // no room for the weights
+  kTerminated,   // SIGTERM to this process
   // Another rank cannot go on, and says why itself. Never voted at the gate.
   kPeerFailed,
 };
@@ -39,6 +40,7 @@ inline constexpr int kExitOutOfMemory = 15;
 inline constexpr int kExitInternal = 16;
 inline constexpr int kExitPeerFailed = 17;
 inline constexpr int kExitTerminated = 18;
+inline constexpr int kExitStorageFull = 19;
 inline constexpr int kExitAbandoned = 20;
 inline constexpr int kExitAgentGone = 21;
 

@@ -11,8 +11,8 @@ constexpr FailureReason kAll[] = {
     FailureReason::kStartFailed,      FailureReason::kDataError,
     FailureReason::kNotFinite,        FailureReason::kPlanMismatch,
     FailureReason::kCollectiveFailed, FailureReason::kOutOfMemory,
-    FailureReason::kInternal,         FailureReason::kTerminated,
-    FailureReason::kPeerFailed};
+    FailureReason::kInternal,         FailureReason::kStorageFull,
+    FailureReason::kTerminated,       FailureReason::kPeerFailed};
 
 TEST(FailureTest, EveryReasonComesBackFromItsStatusWithItsOwnExitCode) {
   std::set<int> codes;

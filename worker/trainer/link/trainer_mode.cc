@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "worker/trainer/link/failure.h"
 
 namespace evenstep::trainer {
@@ -32,6 +33,7 @@ int RunMode(absl::string_view word, ConfigTable* table, int argc, char** argv,
              "where a failure is written for the program that asked");
   if (const std::optional<int> code = table->Run(argc, argv)) return *code;
   SetUpLogging(LogLevel::kInfo, LogFormat::kText, word);
+  IgnoreWriteSignals();
   const absl::Status status = work();
   if (status.ok()) return kExitFinished;
   Log(LogLevel::kError, absl::StrCat(word, "_failed"), {{"reason", status}});

@@ -1,10 +1,10 @@
 #ifndef EVENSTEP_WORKER_TRAINER_LINK_TRAINER_MODE_H_
 #define EVENSTEP_WORKER_TRAINER_LINK_TRAINER_MODE_H_
 
-// How a trainer's program begins and ends where it is no rank of a job: a first
-// word on the command line, flags, one piece of work, and an exit code. Shared
-// by the modes behind `evenstep profile` and `evenstep generate`. Main thread
-// only.
+// How a trainer's program begins and ends where it is not a rank of a job: a
+// first word on the command line, flags, one piece of work, and an exit code.
+// Shared by the modes behind `evenstep profile` and `evenstep generate`. Main
+// thread only.
 
 #include <functional>
 

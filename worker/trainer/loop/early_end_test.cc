@@ -2,15 +2,20 @@
 // step, equal to the last bit to those of a run that was to have that many.
 
 #include <ATen/ATen.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/output_marker.h"
+#include "base/signals.h"
 #include "data/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -202,13 +207,61 @@ TEST(EarlyEndWithoutAStepTest, NothingIsWrittenAndTheReasonIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(job.output() + "/model.safetensors"));
 }
 
+// No file of this process may be larger than these bytes, as on a full disk;
+// the model has more.
+class FileSizeLimit {
+ public:
+  FileSizeLimit() {
+    IgnoreWriteSignals();
+    getrlimit(RLIMIT_FSIZE, &before_);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  void Set() {
+    const rlimit small = {kBytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+
+ private:
+  static constexpr rlim_t kBytes = 16 << 10;
+  rlimit before_ = {};
+};
+
+TEST(NoRoomTest, AJobThatHasNoRoomForItsWeightsDoesNotBegin) {
+  FileSizeLimit limit;
+  ThreadedJob job(1, LongestTogether);
+  limit.Set();
+  job.Run();
+  const absl::Status status = job.rank(0).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kStorageFull) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(job.output() + " has room for 16384"));
+  for (const v1::ToAgent& message : job.coordinator().messages(0)) {
+    EXPECT_FALSE(message.has_step());
+  }
+}
+
+TEST(NoRoomTest, ADiskThatFillsUpMeanwhileIsSaid) {
+  FileSizeLimit limit;
+  ThreadedJob job(1, LongestTogether);
+  job.rank(0).channel.on_send = [&](const v1::ToAgent& message) {
+    if (message.has_step() && message.step().step() == 2) limit.Set();
+  };
+  job.Run();
+  const absl::Status status = job.rank(0).result.status();
+  EXPECT_EQ(ReasonOf(status), FailureReason::kStorageFull) << status;
+  EXPECT_EQ(StepOf(status), job.spec.steps - 1);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("File too large"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("; nor elsewhere: "));
+}
+
 class WeightsKeeperTest : public ::testing::Test {
  protected:
-  WeightsKeeperTest() {
+  WeightsKeeperTest() { BeginIn(folder_.path()); }
+  void BeginIn(const std::string& output_dir) {
     TrainerSetup setup;
     setup.spec = SmallJob(folder_.path(), 1);
     setup.job_id = "job";
-    setup.output_dir = folder_.path();
+    setup.output_dir = output_dir;
     keeper_.Begin(setup, {{"w", value_}}, nullptr);
   }
   // As an update that sets all elements.
@@ -238,6 +291,37 @@ TEST_F(WeightsKeeperTest, ParametersOfTwoStepsAreNotWritten) {
   EXPECT_THAT(std::string(kept.status().message()),
               HasSubstr("rank 0 was in the middle of the update of step 1"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/model.safetensors"));
+}
+
+TEST_F(WeightsKeeperTest, AFolderThatIsGoneIsMadeAgain) {
+  ASSERT_TRUE(Set(1, {.steps = 1, .whole = true}).ok());
+  std::filesystem::remove_all(folder_.path());
+  const auto kept = keeper_.Keep();
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->note, "");
+  EXPECT_EQ(Written(), 1);
+}
+
+TEST_F(WeightsKeeperTest, WhatItsFolderDoesNotTakeGoesToTmpdir) {
+  const TempFolder other;
+  setenv("TMPDIR", other.path().c_str(), 1);
+  const std::string file = folder_.path() + "/file";
+  std::ofstream(file) << "no folder";
+  BeginIn(file + "/out");
+  ASSERT_TRUE(Set(1, {.steps = 1, .whole = true}).ok());
+  const auto kept = keeper_.Keep();
+  unsetenv("TMPDIR");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_THAT(kept->path, HasSubstr(other.path() + "/evenstep-weights-job-"));
+  EXPECT_TRUE(data::ReadSafetensors(kept->path).ok());
+  const auto folder = std::filesystem::path(kept->path).parent_path();
+  EXPECT_TRUE(std::filesystem::exists(folder / "config.json"));
+  EXPECT_TRUE(ReadOutputMarks(folder).all);
+  v1::Finished told;
+  FillWeights(kept, &told);
+  EXPECT_EQ(told.weights_path(), kept->path);
+  EXPECT_THAT(told.weights_note(), HasSubstr("Not a directory"));
+  EXPECT_THAT(told.weights_note(), HasSubstr(folder.string()));
 }
 
 TEST_F(WeightsKeeperTest, NothingChangesOnceTheWeightsAreWritten) {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "evenstep/trainer/model_request.h"
 #include "worker/trainer/job/device_support.h"
-#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 

@@ -43,7 +43,7 @@ class StepRecorder {
   // The step has run here, and its update is made.
   void Ran(int64_t step, const StepResult& result, const UpdateResult& update,
            const UpdateTime& time, const GroupCounters& groups);
-  // Around an evaluation between Ran and the next gate: its time is no part of
+  // Around an evaluation between Ran and the next gate: its time is not part of
   // the step's, nor are the groups that it opened of the next one's.
   void EvaluationBegins();
   void Evaluated(double loss, int64_t trained_tokens,

@@ -170,6 +170,10 @@ absl::StatusOr<TrainResult> Train(const TrainParts& parts) {
   const auto detach = absl::MakeCleanup([&] { parts.abort->Detach(); });
   EVENSTEP_ASSIGN_OR_RETURN(Engine engine, MakeEngine(parts.setup, parts.faults,
                                                       parts.groups->get()));
+  if (parts.setup.rank == 0) {
+    EVENSTEP_RETURN_IF_ERROR(
+        CheckRoomForWeights(parts.setup, engine.model->parameters()));
+  }
   EVENSTEP_RETURN_IF_ERROR(CompareWeights(parts, engine));
   EVENSTEP_ASSIGN_OR_RETURN(const planner::TimeModel costs,
                             MeasureCostsIfNotGiven(parts, engine));

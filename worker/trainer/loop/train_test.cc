@@ -352,7 +352,9 @@ TEST(TrainTest, AFileThatCannotBeSyncedDoesNotCostTheWeights) {
 TEST(TrainTest, WeightsThatCannotBeWrittenFailTheJobWithTheirPath) {
   ThreadedJob job(1, OneGroup, /*steps=*/2);
   std::filesystem::create_directories(job.output() + "/model.safetensors/x");
+  setenv("TMPDIR", (job.output() + "/none").c_str(), /*overwrite=*/1);
   job.Run();
+  unsetenv("TMPDIR");
   const absl::Status status = job.rank(0).result.status();
   EXPECT_EQ(ReasonOf(status), FailureReason::kInternal) << status;
   EXPECT_THAT(std::string(status.message()),

@@ -19,16 +19,23 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "data/safetensors.h"
+#include "evenstep/trainer/model.h"
 #include "evenstep/trainer/v1/trainer.pb.h"
 #include "worker/trainer/job/trainer_setup.h"
-#include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer {
 
 struct KeptWeights {
   std::string path;
   int64_t steps = 0;  // that they were trained for
+  std::string note;   // why they are not in the job's folder; else empty
 };
+
+// Whether the disk of the job's folder, and the process's limit of file sizes,
+// have room for the weights now. FailureReason::kStorageFull, with the numbers.
+// OK where the disk does not say.
+absl::Status CheckRoomForWeights(const TrainerSetup& setup,
+                                 const std::vector<NamedParameter>& parameters);
 
 // Fills in where weights are and what they are of, or why there are none.
 void FillWeights(const absl::StatusOr<KeptWeights>& kept, v1::Finished* to);
@@ -53,8 +60,11 @@ class WeightsKeeper {
   // Writes weights and model configuration. Waits for a change that runs.
   // Parameters stay as they are from then on; further calls return the same.
   // Weights of an earlier attempt that has done more steps get another name,
-  // "model.after-STEPS-steps.safetensors"; others are replaced.
+  // "model.after-STEPS-steps.safetensors"; others are replaced. The job's
+  // folder is made again if it is gone. Where it does not take them, they go to
+  // a new folder in TMPDIR (or /tmp), and the note says why.
   // FAILED_PRECONDITION: no step is done, or the last update is not whole.
+  // FailureReason::kStorageFull: no room there nor in TMPDIR.
   absl::StatusOr<KeptWeights> Keep() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Steps that the parameters were trained for. Waits for a change that runs.
@@ -65,6 +75,10 @@ class WeightsKeeper {
 
  private:
   absl::StatusOr<KeptWeights> Write() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<KeptWeights> WriteInto(const std::string& folder) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<KeptWeights> WriteElsewhere(const absl::Status& why) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;

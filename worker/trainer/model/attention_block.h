@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 

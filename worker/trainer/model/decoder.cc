@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "data/dataset.h"
-#include "worker/trainer/model/initial_values.h"
-#include "worker/trainer/model/kernels.h"
-#include "worker/trainer/model/recompute.h"
+#include "evenstep/trainer/initial_values.h"
+#include "evenstep/trainer/kernels.h"
+#include "evenstep/trainer/recompute.h"
 
 // Shapes: T own tokens, W width, H query heads, G key and value heads, D
 // dimension of a head, M width of the MLP, V vocabulary.

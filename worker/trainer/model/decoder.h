@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/trainer/model/text_model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 

@@ -13,8 +13,8 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "worker/trainer/model/initial_values.h"
-#include "worker/trainer/model/kernels.h"
+#include "evenstep/trainer/initial_values.h"
+#include "evenstep/trainer/kernels.h"
 #include "worker/trainer/model/varlen_attention.h"
 
 namespace evenstep::trainer {

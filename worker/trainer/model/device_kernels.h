@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "evenstep/trainer/kernels.h"
 #include "worker/trainer/model/attention_block.h"
-#include "worker/trainer/model/kernels.h"
 
 namespace evenstep::trainer {
 

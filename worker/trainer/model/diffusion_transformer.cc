@@ -17,11 +17,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "evenstep/trainer/initial_values.h"
+#include "evenstep/trainer/kernels.h"
+#include "evenstep/trainer/recompute.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/model/initial_values.h"
-#include "worker/trainer/model/kernels.h"
 #include "worker/trainer/model/modulation.h"
-#include "worker/trainer/model/recompute.h"
 
 // Shapes: T own tokens, W width, H heads, D dimension of a head, M width of the
 // MLP, C values of a patch, R conditions (timesteps).

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 
@@ -39,8 +39,8 @@ struct DiffusionTransformerConfig {
 };
 
 // INVALID_ARGUMENT with the numbers: sizes below 1, an odd number of layers,
-// width not a multiple of heads, a dimension of a head that is no multiple of
-// 4, or another dtype.
+// width not a multiple of heads, a dimension of a head that is not a multiple
+// of 4, or another dtype.
 absl::Status ValidateDiffusionTransformerConfig(
     const DiffusionTransformerConfig& config);
 

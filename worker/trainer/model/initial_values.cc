@@ -1,4 +1,4 @@
-#include "worker/trainer/model/initial_values.h"
+#include "evenstep/trainer/initial_values.h"
 
 #include <ATen/Parallel.h>
 

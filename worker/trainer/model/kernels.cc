@@ -1,4 +1,4 @@
-#include "worker/trainer/model/kernels.h"
+#include "evenstep/trainer/kernels.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/embedding.h>

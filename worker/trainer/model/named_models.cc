@@ -15,8 +15,8 @@ absl::Status UnknownName(const NamedModels& models, const std::string& name) {
   if (models.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("model.name: '", name,
-                     "' is unknown: this trainer was built with no models "
-                     "beside its own; name the trainer that has it"));
+                     "' is unknown: this trainer was built with no custom "
+                     "models; name the trainer that has it"));
   }
   std::vector<std::string> known;
   for (const auto& [own, make] : models) known.push_back(own);
@@ -40,7 +40,7 @@ absl::Status CheckParameters(const Model& model, const ModelRequest& request) {
     const at::Tensor& value = parameter.value;
     if (!value.defined() || !value.is_leaf() || !value.requires_grad()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          parameter.name, " is no leaf tensor that requires a gradient"));
+          parameter.name, " is not a leaf tensor that requires a gradient"));
     }
     if (value.scalar_type() != request.dtype) {
       return absl::InvalidArgumentError(absl::StrCat(

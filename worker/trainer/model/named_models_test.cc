@@ -71,7 +71,7 @@ TEST(NamedModelsTest, AnUnknownNameIsAnsweredWithTheKnownOnes) {
                     HasSubstr("did you mean 'gpt2'"), HasSubstr("mixer")));
   EXPECT_THAT(
       std::string(MakeNamedModel({}, "gpt2", ThreeLayers()).status().message()),
-      HasSubstr("no models beside its own"));
+      HasSubstr("no custom models"));
 }
 
 TEST(NamedModelsTest, WhatPlansAndUpdatesWouldGetWrongIsRefused) {
@@ -80,9 +80,10 @@ TEST(NamedModelsTest, WhatPlansAndUpdatesWouldGetWrongIsRefused) {
   EXPECT_THAT(ErrorOf(3, {}), HasSubstr("no parameters"));
   EXPECT_THAT(ErrorOf(3, {{"a", Leaf()}, {"a", Leaf()}}),
               HasSubstr("two parameters are named a"));
-  EXPECT_THAT(ErrorOf(3, {{"a", at::zeros({2})}}), HasSubstr("a is no leaf"));
+  EXPECT_THAT(ErrorOf(3, {{"a", at::zeros({2})}}),
+              HasSubstr("a is not a leaf"));
   EXPECT_THAT(ErrorOf(3, {{"a", at::mul(Leaf(), Leaf())}}),
-              HasSubstr("a is no leaf"));
+              HasSubstr("a is not a leaf"));
   EXPECT_THAT(ErrorOf(3, {{"a", Leaf(at::kDouble)}}),
               HasSubstr("a is Double, the job's precision Float"));
 }

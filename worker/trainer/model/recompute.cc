@@ -1,4 +1,4 @@
-#include "worker/trainer/model/recompute.h"
+#include "evenstep/trainer/recompute.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -6,12 +6,17 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <cstdint>
 #include <utility>
+
+#include "worker/trainer/model/recompute_count.h"
 
 namespace evenstep::trainer {
 namespace {
 
 using torch::autograd::variable_list;
+
+thread_local int64_t num_recomputed_layers = 0;
 
 class RecomputeNode : public torch::autograd::Node {
  public:
@@ -49,6 +54,8 @@ class RecomputeNode : public torch::autograd::Node {
 
 }  // namespace
 
+int64_t NumRecomputedLayers() { return num_recomputed_layers; }
+
 at::Tensor RunRecomputed(LayerFunction layer, const at::Tensor& input,
                          const std::vector<at::Tensor>& parameters) {
   at::Tensor output;
@@ -57,6 +64,7 @@ at::Tensor RunRecomputed(LayerFunction layer, const at::Tensor& input,
     output = layer(input);
   }
   if (!at::GradMode::is_enabled()) return output;
+  ++num_recomputed_layers;
   auto node =
       std::make_shared<RecomputeNode>(std::move(layer), input, parameters);
   node->set_next_edges(torch::autograd::collect_next_edges(input, parameters));

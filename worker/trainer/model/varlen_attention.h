@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 

@@ -18,8 +18,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/comm/communicator.h"
-#include "worker/trainer/model/model.h"
 #include "worker/trainer/optim/flat_parameters.h"
 #include "worker/trainer/optim/sharding.h"
 #include "worker/trainer/optim/update_by_ops.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "evenstep/trainer/initial_values.h"
 #include "worker/trainer/comm/in_process_communicator.h"
 #include "worker/trainer/comm/testing/run_ranks.h"
-#include "worker/trainer/model/initial_values.h"
 #include "worker/trainer/optim/update_by_ops.h"
 
 namespace evenstep::trainer {

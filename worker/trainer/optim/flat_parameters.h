@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/optim/sharding.h"
 
 namespace evenstep::trainer {

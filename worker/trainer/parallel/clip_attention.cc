@@ -112,7 +112,7 @@ GroupClipAttention::GroupClipAttention(Communicator* group,
                                        const PackedShard* shard)
     : switches_(shard->ulysses_degree == 1),
       ranks_(group, /*first=*/0, /*stride=*/1, group->size()) {
-  const ClipShapes shapes = shard->clips->shapes;
+  const ClipShapes shapes = *shard->clips->shapes;
   const int degree = switches_ ? group->size() : 1;
   const int rank = switches_ ? group->rank() : 0;
   frames_ = FramesOf(shapes, degree, rank);

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "evenstep/trainer/model.h"
+#include "evenstep/trainer/packed_shard.h"
 #include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/model/batched_attention.h"
-#include "worker/trainer/model/model.h"
-#include "worker/trainer/model/packed_shard.h"
 #include "worker/trainer/parallel/group_attention.h"
 #include "worker/trainer/parallel/rank_subset.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -21,7 +22,7 @@ absl::Status CheckClip(const ClipBatch& batch, size_t index) {
   const data::SampleTokens& sample = batch.samples[index];
   const std::string name = absl::StrCat("sample ", batch.sample_ids[index]);
   if (sample.clip == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " is no clip"));
+    return absl::InvalidArgumentError(absl::StrCat(name, " is not a clip"));
   }
   const data::Clip& clip = *sample.clip;
   const data::ClipShape& shape = clip.shape;
@@ -187,21 +188,24 @@ absl::StatusOr<PackedShard> MakeClipShard(const ClipBatch& batch, int degree,
   const bool switches = sharing == ClipSharing::kSwitch || degree == 1;
   EVENSTEP_RETURN_IF_ERROR(CheckBatch(batch, degree, rank, switches));
   PackedShard shard;
-  auto clips = std::make_shared<PackedClips>();
+  std::vector<data::ClipShape> shapes;
   for (const data::SampleTokens& sample : batch.samples) {
-    clips->shapes.push_back(sample.clip->shape);
+    shapes.push_back(sample.clip->shape);
     shard.document_lengths.push_back(sample.clip->shape.tokens());
     shard.real_tokens += sample.clip->shape.tokens();
   }
   shard.degree = degree;
   shard.ulysses_degree = switches ? 1 : degree;
-  shard.padded_tokens = PaddedClipTokens(clips->shapes, degree, switches);
+  shard.padded_tokens = PaddedClipTokens(shapes, degree, switches);
   const std::vector<ClipPlace> by_frame =
-      switches ? PlacesByFrame(clips->shapes, degree, rank)
-               : PlacesInRuns(clips->shapes, degree, rank);
+      switches ? PlacesByFrame(shapes, degree, rank)
+               : PlacesInRuns(shapes, degree, rank);
   const std::vector<ClipPlace> by_patch =
-      switches ? PlacesByPatch(clips->shapes, degree, rank) : by_frame;
+      switches ? PlacesByPatch(shapes, degree, rank) : by_frame;
   const ClipNoiser noiser(batch);
+  auto clips = std::make_shared<PackedClips>();
+  clips->shapes =
+      std::make_shared<const std::vector<data::ClipShape>>(std::move(shapes));
   clips->timesteps = noiser.timesteps();
   clips->by_frame = noiser.Tokens(by_frame);
   clips->by_patch = noiser.Tokens(by_patch);

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "data/dataset.h"
-#include "worker/trainer/model/packed_shard.h"
+#include "evenstep/trainer/packed_shard.h"
 
 namespace evenstep::trainer {
 

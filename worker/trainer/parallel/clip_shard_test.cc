@@ -94,7 +94,7 @@ Drawn DrawOver(const Batch& batch, int degree, ClipSharing sharing) {
   Drawn drawn;
   for (int rank = 0; rank < degree; ++rank) {
     const PackedShard shard = MustMake(batch, degree, rank, sharing);
-    const auto& shapes = shard.clips->shapes;
+    const auto& shapes = *shard.clips->shapes;
     const bool switches = shard.ulysses_degree == 1;
     Collect(shard,
             switches ? PlacesByFrame(shapes, degree, rank)
@@ -254,7 +254,7 @@ TEST(ClipShardTest, BadClipsAreRefusedWithTheirNumbers) {
   EXPECT_THAT(refusal(2), HasSubstr("2 frames of 1 patches: too few for 2"));
   EXPECT_EQ(refusal(1), "");
   batch.samples[1] = SampleTokens{{1}, {2}};
-  EXPECT_THAT(refusal(1), HasSubstr("sample 101 is no clip"));
+  EXPECT_THAT(refusal(1), HasSubstr("sample 101 is not a clip"));
   batch.samples[1] = RandomClip(101, {2, 1, 1}, kChannels + 1);
   EXPECT_THAT(refusal(1), HasSubstr("patches of 4 values"));
 }

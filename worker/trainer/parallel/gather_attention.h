@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/parallel/rank_subset.h"
 #include "worker/trainer/parallel/sequence_layout.h"
 

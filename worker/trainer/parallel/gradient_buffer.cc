@@ -84,8 +84,8 @@ absl::Status GradientBuffer::CheckViews() const {
   for (const NamedParameter& p : parameters_) {
     if (!p.value.grad().defined() ||
         p.value.grad().const_data_ptr() != expected) {
-      return absl::InternalError(absl::StrCat(
-          "the gradient of ", p.name, " no longer stands in the buffer"));
+      return absl::InternalError(absl::StrCat("the gradient of ", p.name,
+                                              " is no longer in the buffer"));
     }
     expected += p.value.grad().nbytes();
   }

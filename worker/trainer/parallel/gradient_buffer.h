@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/comm/communicator.h"
-#include "worker/trainer/model/model.h"
 #include "worker/trainer/optim/sharding.h"
 
 namespace evenstep::trainer {
@@ -29,7 +29,7 @@ class GradientBuffer {
   int64_t CountNotFinite() const;
   // The sum over all ranks, in place: of all gradients, or, under ZeRO-1, of
   // this rank's run of elements, and the others then mean nothing. INTERNAL: a
-  // gradient no longer stands in the buffer.
+  // gradient is no longer in the buffer.
   absl::Status Reduce(Communicator& world, Sharding sharding);
 
  private:

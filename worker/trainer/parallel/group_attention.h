@@ -7,7 +7,7 @@
 // kept here.
 
 #include "absl/status/status.h"
-#include "worker/trainer/model/model.h"
+#include "evenstep/trainer/model.h"
 
 namespace evenstep::trainer {
 

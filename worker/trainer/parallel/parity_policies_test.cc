@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
+#include "planner/costs/degrees.h"
 #include "planner/planner.h"
 #include "worker/trainer/testing/expect_parity.h"
 #include "worker/trainer/testing/planned_step.h"

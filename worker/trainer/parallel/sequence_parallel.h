@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "evenstep/trainer/model.h"
+#include "evenstep/trainer/packed_shard.h"
 #include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/model/device_kernels.h"
-#include "worker/trainer/model/model.h"
-#include "worker/trainer/model/packed_shard.h"
 #include "worker/trainer/parallel/gather_attention.h"
 #include "worker/trainer/parallel/group_attention.h"
 #include "worker/trainer/parallel/rank_subset.h"

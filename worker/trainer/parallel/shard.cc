@@ -27,6 +27,8 @@ absl::Status CheckSamples(absl::Span<const data::SampleTokens> samples) {
   return absl::OkStatus();
 }
 
+static_assert(kIgnoredTarget == data::kIgnoredTarget);
+
 // Copies what of one run of a document, which starts at row `start` of the
 // part, lies in the share that begins at `own_start`. Positions beyond the
 // document's end are padding, and stay as they are.

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "data/dataset.h"
-#include "worker/trainer/model/packed_shard.h"
+#include "evenstep/trainer/packed_shard.h"
 #include "worker/trainer/parallel/sequence_layout.h"
 
 namespace evenstep::trainer {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "worker/trainer/model/catch_torch.h"
+#include "worker/trainer/model/recompute_count.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/parallel/clip_attention.h"
 #include "worker/trainer/parallel/clip_shard.h"
@@ -48,11 +49,33 @@ class BackwardOnThisThread {
 // `attention` knows better when a collective was at fault.
 template <typename Body>
 absl::Status Translate(const GroupAttention& attention, const Body& body) {
-  const absl::Status status = CatchTorch("a micro-batch", [&] {
-    body();
-    return absl::OkStatus();
-  });
+  const absl::Status status = CatchTorch("a micro-batch", body);
   return status.ok() || attention.status().ok() ? status : attention.status();
+}
+
+// Layers that a plan recomputes: no more than there are.
+int PlannedRecompute(const Model& model,
+                     const wire::PlannedMicroBatch& micro_batch) {
+  const int first = micro_batch.recompute_layers;
+  const int second = micro_batch.recompute_temporal_layers;
+  const std::vector<LayerKind> kinds = model.layers();
+  if (kinds.size() == 2) {
+    return std::min(first, kinds[0].count) + std::min(second, kinds[1].count);
+  }
+  int layers = 0;
+  for (const LayerKind& kind : kinds) layers += kind.count;
+  return std::min(first + second, layers);
+}
+
+// Memory is planned with these numbers. All ranks of a group come to the same
+// verdict, before any of them waits for another in backward.
+absl::Status CheckRecompute(int planned, int64_t recomputed) {
+  if (recomputed >= planned) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model ran ", recomputed, " layers through RunRecomputed where the ",
+      "plan recomputes ", planned, ": it ignores ForwardOptions, and holds ",
+      "more memory than planned; correct its Forward, or set ",
+      "memory.recompute_layers to 0"));
 }
 
 absl::Status CheckPlan(const wire::StepPlan& plan, int world) {
@@ -212,17 +235,22 @@ absl::StatusOr<MicroBatchResult> StepRunner::RunMicroBatch(
     return absl::OkStatus();
   }));
   MicroBatchResult result;
-  EVENSTEP_RETURN_IF_ERROR(Translate(*share.attention, [&] {
+  EVENSTEP_RETURN_IF_ERROR(Translate(*share.attention, [&]() -> absl::Status {
+    const int64_t recomputed_before = NumRecomputedLayers();
     const at::Tensor loss_sum = model_->Forward(
         *share.shard, *share.attention,
         {.recompute_layers = micro_batch.recompute_layers,
          .recompute_temporal_layers = micro_batch.recompute_temporal_layers});
+    EVENSTEP_RETURN_IF_ERROR(
+        CheckRecompute(PlannedRecompute(*model_, micro_batch),
+                       NumRecomputedLayers() - recomputed_before));
     const BackwardOnThisThread on_this_thread;
     torch::autograd::backward(
         {loss_sum}, {at::full({}, 1.0 / static_cast<double>(divisor_tokens),
                               loss_sum.options())});
     // A device is asked once, when all of its work is queued.
     result.loss_sum = loss_sum.item().toDouble();
+    return absl::OkStatus();
   }));
   result.trained_tokens = share.shard->trained_tokens;
   result.loss_not_finite = !std::isfinite(result.loss_sum);
@@ -294,6 +322,7 @@ absl::Status StepRunner::AddLosses(const wire::PlannedMicroBatch& micro_batch,
   return Translate(*share.attention, [&] {
     result->loss_sum +=
         model_->Forward(*share.shard, *share.attention, {}).item().toDouble();
+    return absl::OkStatus();
   });
 }
 

@@ -15,10 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
+#include "evenstep/trainer/model.h"
 #include "wire/step_plan.h"
 #include "worker/trainer/comm/communicator.h"
 #include "worker/trainer/comm/group_tree.h"
-#include "worker/trainer/model/model.h"
 #include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/parallel/gradient_buffer.h"
 #include "worker/trainer/parallel/ulysses.h"
@@ -104,7 +104,8 @@ class StepRunner {
   // Collective over the world: every rank calls it with the same plan, with or
   // without work. Afterwards each parameter's grad() is the step's gradient, if
   // not_finite is 0; under ZeRO-1 in this rank's run of elements.
-  // INVALID_ARGUMENT: the plan's world or trained tokens are no good; INTERNAL:
+  // INVALID_ARGUMENT: the plan's world or trained tokens are no good, or the
+  // model ran fewer layers through RunRecomputed than the plan says; INTERNAL:
   // the ranks counted other tokens than the plan; NOT_FOUND: no such group;
   // errors of `read` and of collectives are passed on.
   absl::StatusOr<StepResult> Run(const wire::StepPlan& plan,

@@ -257,7 +257,7 @@ TEST(StepRunnerTest, OtherTokenCountsThanThePlansAreAnErrorOnAllRanks) {
   }
 }
 
-// The loss of any micro-batch of five tokens is no number.
+// The loss of any micro-batch of five tokens is not a number.
 class NotANumberAtFive : public LossOfPosition {
   at::Tensor Loss(const at::Tensor& w, const PackedShard& shard) override {
     return at::mul(w, shard.real_tokens == 5 ? NAN : 1.0);
@@ -393,6 +393,22 @@ TEST(StepRunnerTest, RecomputeGivesTheSameBits) {
       EXPECT_THAT(statuses, Each(absl::OkStatus()));
     }
   }
+}
+
+class IgnoresRecompute : public LossOfPosition {
+ public:
+  std::vector<LayerKind> layers() const override { return {{"block", 2}}; }
+};
+
+TEST(StepRunnerTest, AModelThatIgnoresRecomputeIsRefused) {
+  std::vector<wire::PlannedMicroBatch> micro_batches = {MicroBatch(0, 1, {3})};
+  micro_batches[0].recompute_layers = 2;
+  const auto outcomes =
+      RunPlan<IgnoresRecompute>(Plan(1, 3, micro_batches), ReadAllTrained, 1);
+  EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(outcomes[0].status.message()),
+              HasSubstr("ran 0 layers through RunRecomputed where the plan "
+                        "recomputes 2"));
 }
 
 // Each micro-batch adds 1/4096 to a gradient of about 1: bfloat16 would drop

@@ -17,7 +17,11 @@ MeasureOptions ToMeasureOptions(const TrainerSetup& setup) {
   options.model = jobspec::ToModelShape(spec.model);
   options.vocab = spec.model.vocab;
   options.tokens_per_rank = spec.memory.tokens_per_rank;
-  options.recompute_layers = spec.memory.recompute_layers;
+  options.recompute_layers = jobspec::ToRecomputeLayers(spec.memory);
+  if (spec.model.is_video()) {
+    options.patch_values = PatchValues(spec.model);
+    return options;
+  }
   // The trainer's own models take longer documents than the job has.
   if (!spec.model.name.empty()) {
     options.long_tokens = std::min(options.long_tokens, spec.data.max_length);
@@ -33,15 +37,6 @@ MeasureOptions ToMeasureOptions(const TrainerSetup& setup) {
   return options;
 }
 
-ClipMeasureOptions ToClipMeasureOptions(const jobspec::JobSpec& spec) {
-  ClipMeasureOptions options;
-  options.model = jobspec::ToModelShape(spec.model);
-  options.patch_values = PatchValues(spec.model);
-  options.tokens_per_rank = spec.memory.tokens_per_rank;
-  options.recompute_layers = jobspec::ToRecomputeLayers(spec.memory);
-  return options;
-}
-
 }  // namespace
 
 MeasuredParts PartsToMeasure(const Engine& engine) {
@@ -54,10 +49,8 @@ absl::StatusOr<planner::TimeModel> MeasureEngineCosts(const TrainerSetup& setup,
   const MeasuredParts parts = PartsToMeasure(engine);
   planner::TimeModel costs;
   EVENSTEP_RETURN_IF_ERROR(CatchTorch("measuring costs", [&]() -> absl::Status {
-    EVENSTEP_ASSIGN_OR_RETURN(
-        costs, setup.spec.model.is_video()
-                   ? MeasureClipCosts(ToClipMeasureOptions(setup.spec), parts)
-                   : MeasureCosts(ToMeasureOptions(setup), parts));
+    EVENSTEP_ASSIGN_OR_RETURN(costs,
+                              MeasureCosts(ToMeasureOptions(setup), parts));
     return absl::OkStatus();
   }));
   planner::TimeModel plannable =

@@ -8,26 +8,23 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "planner/costs/cost_terms.h"
 #include "planner/request.h"
 
 namespace evenstep::trainer {
 
-// One document of `tokens` tokens, alone in a micro-batch at degree 1.
+// One sample alone in a micro-batch at degree 1.
 struct ComputePoint {
-  int64_t tokens = 0;
+  planner::BatchWork work;
   double ns = 0;
 };
 
-struct ComputeCosts {
-  double fixed_ns = 0;
-  double linear_ns_per_token = 0;
-  double quadratic_ns_per_token2 = 0;
-};
-
-// t = c0 + a1 s + a2 s^2 with no coefficient below zero, by least squares of
-// relative errors: exact where three points allow it, otherwise the best of
-// all ways to set coefficients to zero. Zeros for no points.
-ComputeCosts FitCompute(absl::Span<const ComputePoint> points);
+// The fixed cost and the costs of the layers, none below zero, by least squares
+// of relative errors; what a token costs outside the layers is counted in them.
+// Both kinds of layer of a video model cost the same for a token. Zeros for no
+// points.
+planner::TimeModel FitCompute(const planner::ModelShape& model,
+                              absl::Span<const ComputePoint> points);
 
 // One all-to-all of a group: bytes that a rank holds, and its time.
 struct AllToAllPoint {

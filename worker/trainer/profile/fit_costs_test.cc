@@ -1,43 +1,90 @@
 #include "worker/trainer/profile/fit_costs.h"
 
+#include <utility>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace evenstep::trainer {
 namespace {
 
-ComputePoint Point(int64_t tokens, double c0, double a1, double a2) {
-  const auto s = static_cast<double>(tokens);
-  return {tokens, c0 + a1 * s + a2 * s * s};
+ComputePoint Point(const planner::ModelShape& model,
+                   const planner::Sample& sample,
+                   const planner::LayerCounts& recompute_layers, double ns) {
+  return {planner::WorkOf(model, {}, {sample}, recompute_layers), ns};
+}
+
+planner::TimeModel FitText(
+    const std::vector<std::pair<int64_t, double>>& times) {
+  std::vector<ComputePoint> points;
+  for (const auto& [tokens, ns] : times) {
+    planner::Sample sample;
+    sample.length = tokens;
+    points.push_back(Point({}, sample, 0, ns));
+  }
+  return FitCompute({}, points);
 }
 
 TEST(FitComputeTest, ThreePointsGiveTheirCoefficientsBack) {
   const double c0 = 4e5, a1 = 2e4, a2 = 1.5;
-  const ComputeCosts costs = FitCompute(
-      {Point(16, c0, a1, a2), Point(512, c0, a1, a2), Point(4096, c0, a1, a2)});
-  EXPECT_NEAR(costs.fixed_ns / c0, 1, 1e-6);
+  const auto ns = [=](double s) { return c0 + a1 * s + a2 * s * s; };
+  const planner::TimeModel costs =
+      FitText({{16, ns(16)}, {512, ns(512)}, {4096, ns(4096)}});
+  EXPECT_NEAR(static_cast<double>(costs.micro_batch_fixed_ns) / c0, 1, 1e-5);
   EXPECT_NEAR(costs.linear_ns_per_token / a1, 1, 1e-6);
   EXPECT_NEAR(costs.quadratic_ns_per_token2 / a2, 1, 1e-6);
+  EXPECT_EQ(costs.head_ns_per_token, 0);
 }
 
 TEST(FitComputeTest, NoCoefficientIsEverNegative) {
   // Slower per token when short: a parabola through these bends down.
-  const ComputeCosts costs = FitCompute({{16, 1e6}, {512, 2e7}, {4096, 1.2e8}});
-  EXPECT_GE(costs.fixed_ns, 0);
+  const planner::TimeModel costs =
+      FitText({{16, 1e6}, {512, 2e7}, {4096, 1.2e8}});
+  EXPECT_GE(costs.micro_batch_fixed_ns, 0);
   EXPECT_GT(costs.linear_ns_per_token, 0);
   EXPECT_EQ(costs.quadratic_ns_per_token2, 0);
-  EXPECT_NEAR(costs.fixed_ns + 4096 * costs.linear_ns_per_token, 1.2e8, 0.4e8);
+  EXPECT_NEAR(static_cast<double>(costs.micro_batch_fixed_ns) +
+                  4096 * costs.linear_ns_per_token,
+              1.2e8, 0.4e8);
 }
 
 TEST(FitComputeTest, EqualPointsGiveThatTime) {
-  const ComputeCosts costs = FitCompute({{8, 100}, {8, 100}, {8, 100}});
-  EXPECT_NEAR(costs.fixed_ns + 8 * costs.linear_ns_per_token +
+  const planner::TimeModel costs = FitText({{8, 100}, {8, 100}, {8, 100}});
+  EXPECT_NEAR(static_cast<double>(costs.micro_batch_fixed_ns) +
+                  8 * costs.linear_ns_per_token +
                   64 * costs.quadratic_ns_per_token2,
               100, 1e-6);
 }
 
 TEST(FitComputeTest, NoPointsGiveZeros) {
-  const ComputeCosts costs = FitCompute({});
-  EXPECT_EQ(costs.fixed_ns, 0);
+  EXPECT_EQ(FitCompute({}, {}), planner::TimeModel());
+}
+
+// What made the points is found again, recompute taken out.
+TEST(FitComputeTest, FindsTheCostsOfEitherKindOfLayer) {
+  planner::ModelShape model;
+  model.spatial_layers = model.temporal_layers = 3;
+  std::vector<ComputePoint> points;
+  for (const auto& [frames, patches] : std::vector<std::pair<int, int>>{
+           {1, 16}, {1, 1024}, {1024, 1}, {16, 16}, {32, 32}}) {
+    planner::Sample clip;
+    clip.length = int64_t{frames} * patches;
+    clip.frames = frames;
+    clip.height = 1;
+    clip.width = patches;
+    const auto tokens = static_cast<double>(clip.length);
+    const double spatial = 4.0 / 3.0;  // all of these layers run again
+    points.push_back(Point(model, clip, {3, 0},
+                           50000 + 300 * tokens * (spatial + 1) +
+                               2.0 * tokens * patches * spatial +
+                               5.0 * tokens * frames));
+  }
+  const planner::TimeModel costs = FitCompute(model, points);
+  EXPECT_NEAR(static_cast<double>(costs.micro_batch_fixed_ns), 50000, 50);
+  EXPECT_NEAR(costs.spatial.linear_ns_per_token, 300, 0.5);
+  EXPECT_NEAR(costs.temporal.linear_ns_per_token, 300, 0.5);
+  EXPECT_NEAR(costs.spatial.quadratic_ns_per_token2, 2, 0.01);
+  EXPECT_NEAR(costs.temporal.quadratic_ns_per_token2, 5, 0.01);
   EXPECT_EQ(costs.linear_ns_per_token, 0);
 }
 

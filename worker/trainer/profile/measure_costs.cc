@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "base/nonnegative_fit.h"
 #include "base/status_macros.h"
 #include "planner/costs/cost_limits.h"
+#include "planner/costs/cost_model.h"
 #include "planner/costs/degrees.h"
 #include "worker/trainer/parallel/compute_timer.h"
 #include "worker/trainer/profile/fit_costs.h"
@@ -24,6 +24,8 @@ constexpr int64_t kLargeExchangeBytes = 4 << 20;
 constexpr int kUpdateRepeats = 5;
 // On a busy machine a call that is left in peace is rare, and calls are short.
 constexpr int kExchangeRepeats = 25;
+constexpr int64_t kTinyClipTokens = 16;
+constexpr int64_t kLongClipTokens = 1024;
 
 // What one call cost a rank.
 struct CallCost {
@@ -47,39 +49,53 @@ absl::StatusOr<CallCost> Typical(int repeats, const Timed& timed) {
                   *std::min_element(collectives.begin(), collectives.end())};
 }
 
-absl::StatusOr<ComputePoint> MeasureCompute(const MeasureOptions& options,
-                                            const MeasuredParts& parts,
-                                            int64_t tokens) {
+// A sample to measure, and what it is to the planner.
+struct TimedSample {
+  planner::Sample size;
+  data::SampleTokens tokens;
+};
+
+std::vector<TimedSample> SamplesToTime(const MeasureOptions& options) {
+  std::vector<TimedSample> samples;
+  if (!options.model.is_video()) {
+    for (int64_t tokens : MeasuredSizes(options)) {
+      planner::Sample size;
+      size.length = tokens;
+      samples.push_back({size, MadeUpSample(tokens, options.vocab)});
+    }
+    return samples;
+  }
+  for (const data::ClipShape& shape : MeasuredShapes(options.tokens_per_rank)) {
+    planner::Sample size;
+    size.length = shape.tokens();
+    size.frames = shape.frames;
+    size.height = shape.height;
+    size.width = shape.width;
+    samples.push_back({size, MadeUpClip(shape, options.patch_values)});
+  }
+  return samples;
+}
+
+absl::StatusOr<ComputePoint> MeasureSample(const MeasureOptions& options,
+                                           const TimedSample& sample,
+                                           const MeasuredParts& parts) {
   wire::PlannedMicroBatch micro_batch;
   micro_batch.first_rank = parts.groups->rank();
   micro_batch.sample_ids = {0};
-  micro_batch.lengths = {tokens};
-  micro_batch.recompute_layers = options.recompute_layers;
-  const data::SampleTokens sample = MadeUpSample(tokens, options.vocab);
-  const SampleReader read = [&sample](int64_t) { return sample; };
+  micro_batch.lengths = {sample.size.length};
+  if (options.model.is_video()) {
+    micro_batch.shapes = {sample.tokens.clip->shape};
+  }
+  micro_batch.recompute_layers = options.recompute_layers[0];
+  micro_batch.recompute_temporal_layers = options.recompute_layers[1];
   EVENSTEP_ASSIGN_OR_RETURN(
       const double ns,
-      MeasureMicroBatchNs(micro_batch, read, options.repeats, parts.runner));
-  return ComputePoint{tokens, ns};
-}
-
-absl::StatusOr<ComputeCosts> MeasureAllCompute(const MeasureOptions& options,
-                                               const MeasuredParts& parts) {
-  std::vector<ComputePoint> points;
-  for (int64_t tokens : MeasuredSizes(options)) {
-    // Ranks start together, so that each is timed beside busy neighbours.
-    EVENSTEP_RETURN_IF_ERROR(parts.groups->world().Barrier());
-    EVENSTEP_ASSIGN_OR_RETURN(ComputePoint point,
-                              MeasureCompute(options, parts, tokens));
-    points.push_back(point);
-  }
-  ComputeCosts costs = FitCompute(points);
-  // The model's coefficients are those without recompute.
-  const double more = 1 + static_cast<double>(options.recompute_layers) /
-                              options.model.num_layers / 3;
-  costs.linear_ns_per_token /= more;
-  costs.quadratic_ns_per_token2 /= more;
-  return costs;
+      MeasureMicroBatchNs(
+          micro_batch, [&sample](int64_t) { return sample.tokens; },
+          options.repeats, parts.runner));
+  return ComputePoint{planner::WorkOf(options.model, {}, {sample.size},
+                                      options.recompute_layers),
+                      ns};
 }
 
 int BytesPerElement(const Model& model) {
@@ -170,7 +186,7 @@ absl::Status MeasureCollectives(const planner::ModelShape& model,
     EVENSTEP_ASSIGN_OR_RETURN(Communicator * group,
                               groups.GroupFor(block.first_rank, block.degree));
     const planner::SequenceSplit split = planner::SplitFor(model, block.degree);
-    if (split.ulysses_degree > 1 || split.mode == planner::SpMode::kSwitch) {
+    if (planner::ExchangesAll(split)) {
       EVENSTEP_ASSIGN_OR_RETURN(const AllToAllCosts fit,
                                 MeasureLine(MeasureExchange, *group, device));
       latencies.push_back(fit.latency_ns);
@@ -245,62 +261,22 @@ std::vector<int64_t> MeasuredSizes(const MeasureOptions& options) {
 
 absl::StatusOr<planner::TimeModel> MeasureCosts(const MeasureOptions& options,
                                                 const MeasuredParts& parts) {
-  planner::TimeModel costs;
-  EVENSTEP_ASSIGN_OR_RETURN(ComputeCosts compute,
-                            MeasureAllCompute(options, parts));
-  costs.micro_batch_fixed_ns = planner::FixedCostNs(compute.fixed_ns);
-  costs.linear_ns_per_token = compute.linear_ns_per_token;
-  costs.quadratic_ns_per_token2 = compute.quadratic_ns_per_token2;
+  std::vector<ComputePoint> points;
+  for (const TimedSample& sample : SamplesToTime(options)) {
+    // Ranks start together, so that each is timed beside busy neighbours.
+    EVENSTEP_RETURN_IF_ERROR(parts.groups->world().Barrier());
+    EVENSTEP_ASSIGN_OR_RETURN(points.emplace_back(),
+                              MeasureSample(options, sample, parts));
+  }
+  planner::TimeModel costs = FitCompute(options.model, points);
   EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options.model, parts, &costs));
   EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
   costs.step_fixed_ns = planner::FixedCostNs(step_ns);
   return costs;
 }
 
-namespace {
-
-using data::ClipShape;
-
-constexpr int64_t kTinyTokens = 16;
-
-// What a layer of a kind costs more where some of them are recomputed.
-double RecomputeFactor(const ClipMeasureOptions& options, int kind) {
-  return 1 + options.recompute_layers[kind] /
-                 (3.0 * std::max(1, options.model.layers()[kind]));
-}
-
-// Terms of the fixed cost, a token, a pair of patches and a pair of frames.
-std::vector<double> TermsOf(const ClipShape& shape,
-                            const ClipMeasureOptions& options) {
-  const auto tokens = static_cast<double>(shape.tokens());
-  const double spatial = RecomputeFactor(options, 0);
-  const double temporal = RecomputeFactor(options, 1);
-  return {1, tokens * (spatial + temporal) / 2,
-          tokens * static_cast<double>(shape.patches()) * spatial,
-          tokens * static_cast<double>(shape.frames) * temporal};
-}
-
-absl::StatusOr<ClipPoint> MeasureClip(const ClipMeasureOptions& options,
-                                      const MeasuredParts& parts,
-                                      const ClipShape& shape) {
-  wire::PlannedMicroBatch micro_batch;
-  micro_batch.first_rank = parts.groups->rank();
-  micro_batch.sample_ids = {0};
-  micro_batch.lengths = {shape.tokens()};
-  micro_batch.shapes = {shape};
-  micro_batch.recompute_layers = options.recompute_layers[0];
-  micro_batch.recompute_temporal_layers = options.recompute_layers[1];
-  const data::SampleTokens sample = MadeUpClip(shape, options.patch_values);
-  EVENSTEP_ASSIGN_OR_RETURN(
-      const double ns, MeasureMicroBatchNs(
-                           micro_batch, [&sample](int64_t) { return sample; },
-                           options.repeats, parts.runner));
-  return ClipPoint{shape, ns};
-}
-
-}  // namespace
-
-data::SampleTokens MadeUpClip(const ClipShape& shape, int64_t patch_values) {
+data::SampleTokens MadeUpClip(const data::ClipShape& shape,
+                              int64_t patch_values) {
   auto clip = std::make_shared<data::Clip>();
   clip->shape = shape;
   clip->channels = patch_values;
@@ -310,16 +286,17 @@ data::SampleTokens MadeUpClip(const ClipShape& shape, int64_t patch_values) {
   return sample;
 }
 
-std::vector<ClipShape> MeasuredShapes(const ClipMeasureOptions& options) {
+std::vector<data::ClipShape> MeasuredShapes(int64_t tokens_per_rank) {
+  using data::ClipShape;
   const int64_t longest =
-      std::clamp<int64_t>(options.tokens_per_rank, 1, options.long_tokens);
+      std::clamp<int64_t>(tokens_per_rank, 1, kLongClipTokens);
   const int64_t middle = std::max<int64_t>(1, longest / 4);
   const auto balanced = [](int64_t tokens) {
     const auto side = std::max<int64_t>(
         1, std::llround(std::floor(std::sqrt(static_cast<double>(tokens)))));
     return ClipShape{side, 1, tokens / side};
   };
-  std::vector<ClipShape> shapes = {{1, 1, std::min(kTinyTokens, longest)},
+  std::vector<ClipShape> shapes = {{1, 1, std::min(kTinyClipTokens, longest)},
                                    {1, 1, longest},
                                    {longest, 1, 1},
                                    balanced(middle),
@@ -331,53 +308,6 @@ std::vector<ClipShape> MeasuredShapes(const ClipMeasureOptions& options) {
     }
   }
   return distinct;
-}
-
-planner::TimeModel FitClipCompute(absl::Span<const ClipPoint> points,
-                                  const ClipMeasureOptions& options) {
-  planner::TimeModel costs;
-  if (points.empty()) return costs;
-  // Columns of one size.
-  std::vector<double> scale(TermsOf(points[0].shape, options).size(), 0);
-  for (const ClipPoint& point : points) {
-    const std::vector<double> terms = TermsOf(point.shape, options);
-    for (size_t i = 0; i < scale.size(); ++i) {
-      scale[i] = std::max(scale[i], terms[i] / point.ns);
-    }
-  }
-  NormalEquations equations(static_cast<int>(scale.size()));
-  for (const ClipPoint& point : points) {
-    std::vector<double> terms = TermsOf(point.shape, options);
-    for (size_t i = 0; i < scale.size(); ++i) {
-      terms[i] /= point.ns * scale[i];
-    }
-    equations.Add(terms, 1);
-  }
-  std::vector<double> found = SolveNonnegative(equations);
-  for (size_t i = 0; i < scale.size(); ++i) found[i] /= scale[i];
-  costs.micro_batch_fixed_ns = planner::FixedCostNs(found[0]);
-  costs.spatial.linear_ns_per_token = found[1] / 2;
-  costs.temporal.linear_ns_per_token = found[1] / 2;
-  costs.spatial.quadratic_ns_per_token2 = found[2];
-  costs.temporal.quadratic_ns_per_token2 = found[3];
-  return costs;
-}
-
-absl::StatusOr<planner::TimeModel> MeasureClipCosts(
-    const ClipMeasureOptions& options, const MeasuredParts& parts) {
-  std::vector<ClipPoint> points;
-  for (const ClipShape& shape : MeasuredShapes(options)) {
-    // Ranks start together, so that each is timed beside busy neighbours.
-    EVENSTEP_RETURN_IF_ERROR(parts.groups->world().Barrier());
-    EVENSTEP_ASSIGN_OR_RETURN(ClipPoint point,
-                              MeasureClip(options, parts, shape));
-    points.push_back(point);
-  }
-  planner::TimeModel costs = FitClipCompute(points, options);
-  EVENSTEP_RETURN_IF_ERROR(MeasureCollectives(options.model, parts, &costs));
-  EVENSTEP_ASSIGN_OR_RETURN(const double step_ns, MeasureStepFixed(parts));
-  costs.step_fixed_ns = planner::FixedCostNs(step_ns);
-  return costs;
 }
 
 }  // namespace evenstep::trainer

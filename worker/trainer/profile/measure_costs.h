@@ -5,22 +5,23 @@
 // names no costs: one document of 512 and of 4,096 tokens at degree 1 and a
 // very small one (so that the fixed cost separates), a small and a large
 // all-to-all in every group of the rank, and a reduction with an optimizer
-// update on scratch parameters. Computing by the compute clock
-// (parallel/compute_timer.h), medians of a few repeats after a warm-up;
-// collectives by the wall, the least of the repeats.
-// Parameters and optimizer states of the job are never changed; gradients mean
-// nothing afterwards. Main thread only.
+// update on scratch parameters. Of a video model: a very small clip, one frame
+// of many patches, many frames of one patch, and two clips in between, which
+// tell the pairs of spatial layers from those of temporal ones. Computing by
+// the compute clock (parallel/compute_timer.h), medians of a few repeats after
+// a warm-up; collectives by the wall, the least of the repeats. Parameters and
+// optimizer states of the job are never changed; gradients mean nothing
+// afterwards. Main thread only.
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "data/clip.h"
 #include "data/dataset.h"
+#include "evenstep/trainer/model.h"
 #include "planner/request.h"
 #include "worker/trainer/comm/group_tree.h"
-#include "worker/trainer/model/model.h"
 #include "worker/trainer/optim/adamw.h"
 #include "worker/trainer/parallel/step_runner.h"
 
@@ -28,11 +29,12 @@ namespace evenstep::trainer {
 
 struct MeasureOptions {
   planner::ModelShape model;
-  int vocab = 257;
-  int64_t tokens_per_rank = 0;  // no measured micro-batch is larger
-  int recompute_layers = 0;     // as the job runs
+  int vocab = 257;                        // text
+  int64_t patch_values = 1;               // video
+  int64_t tokens_per_rank = 0;            // no measured micro-batch is larger
+  planner::LayerCounts recompute_layers;  // as the job runs
   int repeats = 3;
-  int64_t long_tokens = 4096;
+  int64_t long_tokens = 4096;  // text, as the next two
   int64_t short_tokens = 512;
   int64_t tiny_tokens = 16;
 };
@@ -73,42 +75,12 @@ data::SampleTokens MadeUpSample(int64_t tokens, int vocab);
 // distinct, none above it.
 std::vector<int64_t> MeasuredSizes(const MeasureOptions& options);
 
-// Costs of a video model, measured when an attempt starts, as measure_costs.h
-// does for text: a very small clip, one frame of many patches, many frames of
-// one patch, and two clips in between tell the pairs of spatial layers from
-// those of temporal ones. What a token costs in either kind of layer is the
-// same and is given to them by halves. Main thread only.
-
-struct ClipMeasureOptions {
-  planner::ModelShape model;
-  int64_t patch_values = 1;
-  int64_t tokens_per_rank = 0;            // no measured clip is larger
-  planner::LayerCounts recompute_layers;  // as the job runs
-  int repeats = 3;
-  int64_t long_tokens = 1024;
-};
-
-// As MeasureCosts. Collective over the world.
-absl::StatusOr<planner::TimeModel> MeasureClipCosts(
-    const ClipMeasureOptions& options, const MeasuredParts& parts);
-
 // A clip of zeros: what it shows does not change the cost.
 data::SampleTokens MadeUpClip(const data::ClipShape& shape,
                               int64_t patch_values);
 
 // Distinct; none of more tokens than memory allows.
-std::vector<data::ClipShape> MeasuredShapes(const ClipMeasureOptions& options);
-
-// One clip alone in a micro-batch at degree 1.
-struct ClipPoint {
-  data::ClipShape shape;
-  double ns = 0;
-};
-
-// Fixed cost, and costs of both kinds of layer without recompute, by least
-// squares of relative errors, none below zero. Pure.
-planner::TimeModel FitClipCompute(absl::Span<const ClipPoint> points,
-                                  const ClipMeasureOptions& options);
+std::vector<data::ClipShape> MeasuredShapes(int64_t tokens_per_rank);
 
 }  // namespace evenstep::trainer
 

@@ -3,7 +3,7 @@
 
 // How often and when a profile's point is timed, and from what the ranks saw of
 // it to what it takes. A rank that shares its core with other processes, or
-// comes late, makes others wait in collectives: that is no cost of the
+// comes late, makes others wait in collectives: that is not a cost of the
 // exchange. So of every single collective the least over ranks and repeats
 // counts: who comes last waits for nobody, and one call of many repeats is left
 // in peace. Where counts are unequal, as of clips whose frames or patches the

@@ -1,7 +1,5 @@
 #include "worker/trainer/profile/profile_mode.h"
 
-#include <signal.h>
-
 #include <cstdint>
 #include <string>
 
@@ -81,7 +79,6 @@ int ProfileMain(int argc, char** argv, const DeviceSupport* device,
             "how often each point is timed");
   table.AddCheck([&] { return Validate(mode); });
   return RunMode(kProfileWord, &table, argc, argv, [&] {
-    signal(SIGPIPE, SIG_IGN);
     CountTensorBytes();
     return MeasureAndWrite(mode, device, models);
   });

@@ -4,8 +4,8 @@
 // The trainer's process as a profiler: from a job file to a profile's file.
 // Started by `evenstep profile`, which links no torch.
 
+#include "evenstep/trainer/model_request.h"
 #include "worker/trainer/job/device_support.h"
-#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "evenstep/trainer/model_request.h"
 #include "jobspec/job_spec.h"
 #include "jobspec/profile.h"
 #include "worker/trainer/job/device_support.h"
-#include "worker/trainer/model/named_models.h"
 
 namespace evenstep::trainer {
 

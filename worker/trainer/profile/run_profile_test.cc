@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/costs/cost_limits.h"
 #include "worker/trainer/comm/flight_recorder.h"
 #include "worker/trainer/model/tensor_memory.h"
 #include "worker/trainer/profile/profile_key.h"
@@ -37,7 +38,7 @@ TEST(RunProfileTest, EveryPointIsTimedAndCostsArePhysical) {
     EXPECT_EQ(point.collective_ns > 0, point.degree > 1);
   }
   EXPECT_GT(profile->costs.step_fixed_ns, 0);
-  EXPECT_TRUE(jobspec::ValidateCosts(profile->costs).ok());
+  EXPECT_TRUE(planner::ValidateTime(profile->costs).ok());
   EXPECT_EQ(profile->key,
             LocalProfileKey(SmallRun(2).spec, {c10::kCPU, 1, ""}));
 }
@@ -95,7 +96,7 @@ TEST(RunProfileTest, ClipsAreTimedWithCostsOfEitherKindOfLayer) {
             profile->costs.temporal.linear_ns_per_token);
   EXPECT_EQ(profile->costs.linear_ns_per_token, 0);
   ASSERT_EQ(profile->costs.collective.size(), 1u);
-  EXPECT_TRUE(jobspec::ValidateCosts(profile->costs).ok());
+  EXPECT_TRUE(planner::ValidateTime(profile->costs).ok());
 }
 
 TEST(RunProfileTest, OneRankHasNoCollectives) {

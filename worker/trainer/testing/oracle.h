@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "evenstep/trainer/model.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/model/model.h"
 
 namespace evenstep::trainer::testing {
 

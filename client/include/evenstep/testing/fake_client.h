@@ -33,8 +33,8 @@ class FakeClient : public Client {
   absl::Status Watch(const std::string& job_id, WatchCursor* cursor,
                      const StreamOptions& stream,
                      const WatchHandler& handler) override;
-  absl::Status Logs(const std::string& job_id, const LogOptions& options,
-                    const StreamOptions& stream,
+  absl::Status Logs(const std::string& job_id, LogCursor* cursor,
+                    const LogOptions& options, const StreamOptions& stream,
                     const LogHandler& handler) override;
   absl::Status Health() override;
   absl::StatusOr<std::string> ServerVersion() override;
@@ -54,14 +54,9 @@ class FakeClient : public Client {
   void SetNow(absl::Time now);
 
  private:
-  struct Item {
-    bool is_event = false;
-    JobEvent event;
-    StepSummary step;
-  };
   struct Entry {
     Job job;
-    std::vector<Item> items;
+    std::vector<WatchItem> items;
     std::vector<LogLine> lines;
     int64_t num_events = 0;
   };

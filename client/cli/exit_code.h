@@ -40,7 +40,7 @@ ExitCode ExitCodeOf(const absl::Status& status);
 // What went wrong on this machine, with its files: no job is missing, and no
 // coordinator was asked.
 ExitCode LocalExitCodeOf(const absl::Status& status);
-// Of a job that has ended. A full disk is no failure of the job's own.
+// For a job that has ended. A full disk is not the job's own failure.
 ExitCode ExitCodeOf(const client::Job& job);
 
 }  // namespace evenstep::cli

@@ -160,7 +160,8 @@ void AttemptReports::AddStep(AttemptRun& run, const CommittedStep& step) {
   metrics_.ObserveStep(record.job.job_id(), step.summary, record.job.totals());
 }
 
-// Costs and speeds are estimates: others take their place, and the job goes on.
+// Costs and speeds are estimates: others take their place, and the job
+// continues.
 void AttemptReports::CountRefusedEstimate(const AttemptRun& run,
                                           absl::string_view source,
                                           int64_t step,

@@ -80,7 +80,7 @@ class ShapeReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // Of the first object's keys.
+  // Keys of the first object.
   int64_t record_depth() const { return shape_.is_list ? 2 : 1; }
 
   bool Scalar(const char* element) {

@@ -147,7 +147,7 @@ Json ToJson(const client::Costs& costs) { return CostsToJson(costs); }
 
 Json ToJson(const planner::TimeModel& costs) { return CostsToJson(costs); }
 
-// 0 stands for a number of bytes that is not known.
+// A number of bytes that is not known is written as 0.
 Json ToJson(const client::StepSummary& step) {
   return {{"step", step.step},
           {"loss", step.loss},

@@ -161,7 +161,7 @@ struct Costs {
   // its place on more ranks.
   double attention_ns_per_token = 0;
   double sharded_attention_ns_per_token = 0;
-  // Of groups that span nodes; none, or 0: no different.
+  // For groups that span nodes; none, or 0: as within a node.
   std::vector<Collective> collective_across = {};
   std::vector<Collective> gather_across = {};
   int64_t collective_latency_across_ns = 0;
